@@ -38,7 +38,7 @@ class BarrierCore {
   [[nodiscard]] bool wait_until(std::uint64_t phase, const Until& until) noexcept;
 
  private:
-  // Counts `count` arrivals. Returns true if no expected arrival is missing any more.
+  // Counts `count` arrivals. Returns true if all expected callers have arrived.
   [[nodiscard]] bool subtract(std::ptrdiff_t count) noexcept WEFT_REQUIRES(lock_);
 
   SpinLock lock_;
@@ -62,7 +62,7 @@ struct NoCompletion {
 // Ordering: each arrival synchronizes with the start of the completion function. The end of that
 // function synchronizes with the return of each wait.
 // Lifetime: the barrier may be destroyed once every wait has returned. If all callers use
-// arrive_and_wait(), it may be destroyed once the first of them has returned from the last phase.
+// arrive_and_wait(), the first return from the last phase is enough.
 template <class CompletionFunction = detail::NoCompletion>
 class Barrier {
   static_assert(std::is_nothrow_invocable_v<CompletionFunction&>,
@@ -93,7 +93,7 @@ class Barrier {
   Barrier& operator=(const Barrier&) = delete;
 
   // Arrives for `count` callers without waiting. The last arriver runs the completion function.
-  // More arrivals than expected end the process with a report.
+  // A `count` below 1, or more arrivals than expected, ends the process with a report.
   [[nodiscard]] arrival_token arrive(std::ptrdiff_t count = 1) noexcept {
     const detail::BarrierCore::Arrival arrival = core_.arrive(count, 0);
     if (arrival.is_last) complete();

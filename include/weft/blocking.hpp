@@ -38,12 +38,12 @@ struct BlockingCallOf : BlockingCall {
 // Runs `callable` on a helper thread while the calling fiber is parked, and returns its result. Use
 // it for calls that would block a worker: file access, name resolution, locks of other libraries,
 // long computations. A plain thread runs `callable` itself. The helper is a plain thread, so
-// `callable` may use weft as plain threads do. It runs in the caller's context (context.hpp).
+// `callable` may use weft as plain threads do, and runs in the caller's context (context.hpp).
 //
 // The runtime starts helpers on demand, up to RuntimeOptions::max_blocking_threads, and ends them
-// after 10 s without work. At this limit, further calls wait, so a call must not wait for a later
-// call. A call cannot end early, because it uses the caller's stack. A round trip takes 10 to 30
-// us, mostly to wake two threads (bench/blocking_bench, a busy virtual machine, 2 processors).
+// after 10 s without work. At this limit, further calls wait; therefore `callable` must not wait
+// for a later call. A call cannot end early, because it uses the caller's stack. A round trip takes
+// 10 to 30 us, mostly for two wakeups (bench/blocking_bench, a busy virtual machine, 2 processors).
 // Context: fibers and plain threads; parks a fiber.
 // Throws: what `callable` throws; std::system_error if the system refuses a needed thread.
 // Ordering: the call synchronizes with the start of `callable`. The end of `callable` synchronizes

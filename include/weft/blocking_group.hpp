@@ -90,10 +90,10 @@ struct GroupCallOf final : GroupCall {
 }  // namespace detail
 
 struct BlockingGroupOptions {
-  std::string name = "group";   // Its first characters become the names of the threads.
+  std::string name = "group";   // The name of the group; the threads get its first characters.
   std::size_t max_threads = 4;  // At least 1.
   // The maximum number of calls that wait for a thread; the group refuses further calls with
-  // Errc::full. A waiting call no longer counts once its caller has given up.
+  // Errc::full. A waiting call no longer counts once its caller stops waiting.
   std::size_t max_waiting = 256;
   // The time after which an idle thread ends.
   std::chrono::nanoseconds idle_time = std::chrono::seconds(10);
@@ -102,7 +102,7 @@ struct BlockingGroupOptions {
 // The statistics of a BlockingGroup, which may be stale.
 struct BlockingGroupStats {
   std::size_t threads = 0;
-  std::size_t running = 0;     // Threads that make calls, including calls whose callers gave up.
+  std::size_t running = 0;     // Threads that make calls, even if the caller stopped waiting.
   std::size_t waiting = 0;     // Calls that have not begun yet.
   std::uint64_t finished = 0;  // Calls that have ended.
   std::uint64_t given_up = 0;  // Calls whose caller stopped waiting before the call ended.
@@ -116,12 +116,12 @@ struct BlockingGroupStats {
 class BlockingGroup {
  public:
   // Creates a group without threads; calls start threads on demand.
-  // Throws: std::bad_alloc.
+  // Throws: std::bad_alloc, std::system_error if fork handlers cannot be registered.
   explicit BlockingGroup(BlockingGroupOptions options = {});
   // Waits for all calls that have begun. No caller may be in run(). In a fiber, a thread of
   // blocking() performs this wait; if that thread cannot start, the fiber blocks its worker.
   ~BlockingGroup();
-  // Not const, because g++ would bind a const reference to the braces in BlockingGroup({}).
+  // With a const parameter, g++ would bind the braces in BlockingGroup({}) to the parameter.
   BlockingGroup(BlockingGroup&) = delete;
   BlockingGroup& operator=(const BlockingGroup&) = delete;
 
@@ -129,8 +129,8 @@ class BlockingGroup {
   // its result. `callable` must own everything that it uses, because it is moved to the heap and
   // may outlive the wait. If `until` ends the wait before the call begins, the call is destroyed.
   // If `until` ends the wait later, the call continues to its end, but its result is dropped.
-  // Errors: Errc::timed_out, cancelled, full; the error of the system if it refuses a thread.
-  // Throws: what `callable` throws, std::bad_alloc.
+  // Errors: Errc::timed_out, cancelled, full; the system's error if it refuses the only thread.
+  // Throws: what `callable` throws, what moving it or its result throws, std::bad_alloc.
   // Ordering: run() synchronizes with the start of the call. The end of the call synchronizes with
   // a successful return of run().
   template <std::invocable F>

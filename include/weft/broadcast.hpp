@@ -21,8 +21,8 @@ template <class T>
 class Subscription;
 
 // Each subscriber receives all values, in the order of the sends. The broadcast keeps the last
-// `capacity` values. If a Subscription falls further behind, its OnLag decides whether it misses
-// values, ends, or makes senders wait.
+// `capacity` values. If a Subscription falls further behind, its OnLag determines whether the
+// subscription misses values, ends, or makes senders wait.
 //
 //   Broadcast<Price> prices(64);
 //   go([seen = prices.subscribe()]() mutable {
@@ -31,10 +31,10 @@ class Subscription;
 //   (void)prices.send(price);
 //
 // A send copies nothing per subscription and wakes only receivers that wait; a receive copies the
-// value. A T that is larger than 64 bytes, or whose copies may throw, is kept on the heap. With T =
-// std::shared_ptr<const Big>, no Big is copied. close() works like Channel::close().
+// value. A T that is larger than 64 bytes, or whose copies or swaps may throw, is kept on the heap.
+// With T = std::shared_ptr<const Big>, no Big is copied. close() works like Channel::close().
 // Context: fibers and plain threads; send(), send_until() and send_for() park.
-// Throws: sends throw std::bad_alloc for a T that is kept on the heap.
+// Throws: sends throw what moving T throws, and std::bad_alloc for a T that is kept on the heap.
 // Ordering: a send synchronizes with each receive of its value, and close() with a receive that
 // reports the end. A receive that makes room synchronizes with the send that waited for the room.
 // Lifetime: the broadcast must outlive its subscriptions and all calls.
@@ -121,7 +121,7 @@ class [[nodiscard]] Subscription {
   // Takes over `other`, which no call may be using. Then `other` can only be destroyed or assigned.
   Subscription(Subscription&& other) noexcept
       : core_(std::exchange(other.core_, nullptr)), reader_(other.reader_) {}
-  // Ends this subscription, then takes over `other`.
+  // Takes over `other`, then ends the previous subscription of this object.
   Subscription& operator=(Subscription&& other) noexcept {
     Subscription old(std::move(*this));
     core_ = std::exchange(other.core_, nullptr);
@@ -157,7 +157,7 @@ class [[nodiscard]] Subscription {
   // Returns how many values the subscription has missed because it fell behind. A receive that
   // skips values updates the number before it returns.
   [[nodiscard]] std::uint64_t missed() const noexcept { return reader_.missed; }
-  // Returns whether the subscription has ended because it fell behind (OnLag::disconnect).
+  // Returns whether a receive found that the subscription had fallen behind (OnLag::disconnect).
   [[nodiscard]] bool is_disconnected() const noexcept { return reader_.is_disconnected; }
 
   // Returns the internal core, which a select uses.
@@ -238,8 +238,8 @@ class BroadcastCase final : public StatusCase<Handler> {
 
 // Returns a select case that receives a value. During the select, no other call may use the
 // subscription. The handler takes a std::optional<T>, which is empty if no more values can arrive.
-// In that event, the case stays ready.
-// Context, Throws: whatever on_stop() throws.
+// Then the case stays ready.
+// Context, Throws: the same as for on_stop().
 template <class T, std::invocable<std::optional<T>> Handler>
 [[nodiscard]] auto on_receive(Subscription<T>& subscription, Handler handler) {
   return detail::SubscriptionCase<T, Handler>(subscription, std::move(handler));

@@ -23,9 +23,9 @@ template <class T, class Handler>
 class SendCase;
 }  // namespace detail
 
-// A FIFO queue of T with `capacity` places. With 0 places, each send waits for a receive. Any
-// number of callers may send and receive. A value goes directly from a sender to a waiting
-// receiver. close() works as in Go, but a send on a closed channel fails and does not panic.
+// A FIFO queue for up to `capacity` values. With a capacity of 0, each send waits for a receive.
+// Any number of callers may send and receive. A value goes directly from a sender to a waiting
+// receiver. close() works as in Go, but a send or close() on a closed channel does not panic.
 // Context: fibers and plain threads; sends and receives park, except try_send() and try_receive().
 // Throws: nothing, except from the constructor and receive_batch().
 // Ordering: a send synchronizes with the receive of its value, and close() with a receive that
@@ -50,7 +50,7 @@ class Channel {
   }
   Channel(const Channel&) = delete;
   Channel& operator=(const Channel&) = delete;
-  // Destroys the values inside the channel. No caller may still use the channel.
+  // Destroys the buffered values. No caller may use the channel any more.
   ~Channel() {
     while (count_ > 0) drop_front();
     delete[] buffer_;
@@ -116,12 +116,12 @@ class Channel {
 
   // Parks until it can return a value. Returns nothing if the channel is closed and drained.
   [[nodiscard]] std::optional<T> receive() WEFT_NOT_ANALYZED {
-    // The turn is checked before the lock is acquired, because all later loads wait for the lock.
+    // The turn is checked before lock(), because loads after an atomic operation wait for it.
     const bool turn_is_over = detail::is_turn_over();
     lock_.lock();
     // An available value is constructed directly in the return slot, or in a register if it is
-    // small. An optional whose address escapes is written in parts and read as a whole, which costs
-    // a dozen cycles if the read follows the writes at once.
+    // small. An optional whose address escapes is written in parts but read as a whole. This costs
+    // a dozen cycles if the read directly follows the writes.
     if (count_ > 0 && !turn_is_over) [[likely]]
       return take_front();
     if (detail::Waiter* sender = count_ > 0 ? nullptr : senders_.claim_front()) {
@@ -145,7 +145,7 @@ class Channel {
                                           std::chrono::duration<Rep, Period> duration) {
     return receive_until(value, Deadline::after(duration));
   }
-  // Parks until there is a value, then appends up to `most` available values to `values`. Returns
+  // Parks for a value, then appends it and up to `most` - 1 buffered values to `values`. Returns
   // their number: 0 if the channel is closed and drained, `until` ended the wait, or `most` is 0.
   // Throws: std::bad_alloc, before the call receives a value.
   [[nodiscard]] std::size_t receive_batch(std::vector<T>& values, std::size_t most,
@@ -163,9 +163,9 @@ class Channel {
 
   // The iterator of a range-based for loop, which ends when the channel is closed and drained.
   using Iterator = detail::ChannelIterator<T>;
-  // Receives the first value of a loop; parks. Each value goes to only one of several loops.
+  // Receives the first value of a loop; parks. Each value goes to one loop, even if several run.
   [[nodiscard]] Iterator begin() { return Iterator(*this); }
-  // Returns the sentinel, which an iterator equals once the channel is closed and drained.
+  // Returns the sentinel. An iterator is equal to it once the channel is closed and drained.
   [[nodiscard]] std::default_sentinel_t end() const noexcept { return {}; }
 
   // Receives without waiting. `value` is set only if the result is ok.
@@ -177,9 +177,9 @@ class Channel {
     return status;
   }
 
-  // Closes the channel and wakes all waiters. Callers can still receive the values inside. Returns
-  // true for the call that closed the channel, false for later calls. A caller whose send or
-  // receive has reported closed may destroy the channel at once, if no other caller uses it.
+  // Closes the channel and wakes all waiters. Callers can still receive the buffered values.
+  // Returns true for the call that closed the channel, false for later calls. A caller whose send
+  // or receive has reported closed may destroy the channel at once, if no other caller uses it.
   bool close() noexcept {
     lock_.lock();
     const bool closed_now = !std::exchange(closed_, true);
@@ -199,7 +199,7 @@ class Channel {
 
   // Returns the capacity that was passed to the constructor.
   [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
-  // Returns the number of values inside the channel, which may be stale.
+  // Returns the number of buffered values, which may be stale.
   [[nodiscard]] std::size_t size_hint() const noexcept {
     lock_.lock();
     const std::size_t count = count_;
@@ -263,7 +263,7 @@ class Channel {
     return closed_ ? unlocked(ChannelStatus::closed) : ChannelStatus::would_wait;
   }
 
-  // Notifies the sender in its destructor, once the value has been constructed in the return slot.
+  // The destructor notifies the sender, once the value has been constructed in the return slot.
   struct Granted {
     detail::Waiter& sender;
     ~Granted() {
@@ -302,7 +302,7 @@ class Channel {
         detail::wait_in_until(senders_, lock_, self, detail::WaitReason::channel_send, until),
         self);
   }
-  // Called if there is no value and no waiting sender, or the caller's turn is over.
+  // Called if there is no value and no waiting sender, or if the caller's turn is over.
   [[gnu::noinline]] std::optional<T> receive_rare() WEFT_NOT_ANALYZED {
     std::optional<T> value;
     WEFT_TELL_LATE_WAIT_LOCKED(count_ == 0 && !closed_, lock_, channel_receive);
@@ -320,7 +320,7 @@ class Channel {
         self);
   }
 
-  // If the caller's turn is over and no wait follows, lets other fibers run.
+  // Lets other fibers run if the caller's turn is over and no wait follows.
   static ChannelStatus given_way(ChannelStatus status) noexcept {
     if (status != ChannelStatus::would_wait) detail::give_way_if_due();
     return status;
@@ -328,12 +328,12 @@ class Channel {
   static ChannelStatus outcome(detail::Claim::Winner winner, const detail::Waiter& self) noexcept {
     if (winner == detail::Claim::kNotifier)
       return self.granted ? ChannelStatus::ok : ChannelStatus::closed;
-    // There was no wait if a stop had been requested before the call.
+    // The call did not park if a stop had been requested before.
     return given_way(winner == detail::Claim::kClock ? ChannelStatus::timed_out
                                                      : ChannelStatus::stopped);
   }
   // Moves up to `most` values out of the buffer, and lets waiting senders refill the buffer.
-  // `values` must have room for a full buffer.
+  // `values` must have room for these values.
   std::size_t take_buffered(std::vector<T>& values, std::size_t most) {
     detail::Waiter* let_in = nullptr;
     detail::Waiter** last = &let_in;
@@ -389,7 +389,7 @@ class Channel {
   std::size_t head_ WEFT_GUARDED_BY(lock_) = 0;
   std::size_t count_ WEFT_GUARDED_BY(lock_) = 0;
   const std::size_t capacity_;
-  Place* buffer_ = nullptr;  // Owned; including <memory> would take a quarter of the compile time.
+  Place* buffer_ = nullptr;  // Owned; a unique_ptr would take a quarter of the compile time.
   detail::WaitList senders_ WEFT_GUARDED_BY(lock_);
   detail::WaitList receivers_ WEFT_GUARDED_BY(lock_);
 };

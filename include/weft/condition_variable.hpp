@@ -17,7 +17,7 @@ namespace weft {
 // the condition may change again before the lock is reacquired. The user's lock() and unlock() may
 // park and use the condition variable, because it holds no internal lock during these calls.
 // Context: fibers and plain threads; the waits park, but the notify calls do not.
-// Throws: what the lock and the condition throw.
+// Throws: whatever the lock and the condition throw.
 // Ordering: a notification does not synchronize; the lock orders accesses to the condition.
 // Lifetime: the condition variable may be destroyed once all waiters have been notified.
 // Fairness: FIFO.
@@ -27,14 +27,14 @@ class ConditionVariable {
   ConditionVariable(const ConditionVariable&) = delete;
   ConditionVariable& operator=(const ConditionVariable&) = delete;
 
-  // Wakes the waiter that has waited longest. The caller may hold the lock, but need not.
+  // Wakes the waiter that has waited longest. The caller may hold the lock, but need not hold it.
   void notify_one() noexcept;
   // Wakes all current waiters.
   void notify_all() noexcept;
 
-  // Unlocks `lock`, parks until notified, and locks `lock` again. `lock` must be locked. The wait
-  // receives notifications from the call of lock.unlock() on. If unlock() throws, the call does not
-  // wait.
+  // Unlocks `lock`, parks until notified, and locks `lock` again. `lock` must be locked. A
+  // notification may end the wait even before lock.unlock() is called. If unlock() throws, the call
+  // does not wait.
   template <class Lock>
   void wait(Lock& lock) {
     WEFT_TELL_LATE_WAIT(condition_variable, false);
@@ -79,8 +79,8 @@ class ConditionVariable {
 
  private:
   // One wait. The wait enters the list before its caller parks, so a notifier may find it while the
-  // user's unlock() runs. Notifier and waiter synchronize through handover_, which the parking
-  // caller holds until its registers are saved. Whichever locks it second sees what the first did.
+  // user's unlock() runs. The notifier and the waiter synchronize through handover_, which the
+  // waiter holds until its registers are saved. The second to lock it sees the writes of the first.
   class Wait : detail::Waiter {
    public:
     Wait(ConditionVariable& condition, const Until& until) noexcept;

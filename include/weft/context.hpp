@@ -33,7 +33,7 @@ namespace detail {
 //       record its owner.
 // Order
 //   [clock]   set_clock stores set (acq_rel) -> end stores ended (acq_rel): end sees clock_. If end
-//             is first, set_clock fails (acquire), and stops the clock itself.
+//             stores first, set_clock's exchange fails (acquire), and set_clock stops the clock.
 //   [values]  add_value pushes a value (release) -> find_value and the destructor load the newest
 //             (acquire), and see this and all older values.
 class ContextCore : public SharedContext {
@@ -51,7 +51,7 @@ class ContextCore : public SharedContext {
   [[nodiscard]] Deadline deadline() const noexcept { return deadline_; }
   // Returns a token, which reports a stop at the deadline only if set_clock() was called.
   [[nodiscard]] const std::stop_token& token() const noexcept { return token_; }
-  // Sets the timer for the deadline, unless it has been set. Throws as call_at() does.
+  // Sets the timer for the deadline, unless it has been set. Throws what call_at() throws.
   void set_clock();
   [[nodiscard]] const ContextCore* parent() const noexcept { return parent_; }
 
@@ -62,7 +62,7 @@ class ContextCore : public SharedContext {
  protected:
   ContextCore(const Context& context, Destroy destroy, ContextCore* parent, Deadline deadline);
   ~ContextCore();
-  // Gives up the parent, so that a loop can destroy a chain of cores without recursion.
+  // Moves the parent's share out, so that a loop can destroy a chain of cores without recursion.
   [[nodiscard]] ContextShare take_parent() noexcept { return std::move(parent_share_); }
 
  private:
@@ -93,7 +93,7 @@ class ContextCore : public SharedContext {
 
 }  // namespace detail
 
-// A key for values that contexts carry. Its address identifies the key, so make keys static.
+// A key for values in contexts. The key's address identifies it, so keys should be static.
 template <class T>
 class ContextKey {
  public:
@@ -112,7 +112,7 @@ class ContextKey {
 // use it. Its children, and the fibers that carry it, may outlive it. The end of a context cancels
 // these children and fibers, which keep its values.
 // Context: fibers and plain threads, several at once; no call parks.
-// Throws: std::bad_alloc.
+// Throws: std::bad_alloc; set() also throws what moving the value throws.
 // Ordering: cancel() synchronizes with the return of every wait that it ends.
 class Context {
  public:
@@ -156,7 +156,7 @@ class Context {
   [[nodiscard]] Until until() const noexcept { return {core_.deadline(), core_.token()}; }
   // Converts the context to the limit of a wait, as until() does.
   operator Until() const noexcept { return until(); }  // NOLINT: a context is a limit.
-  // Returns a token for code that takes stop tokens. With a deadline, the first call sets a timer.
+  // Returns a token for code that takes stop tokens. The first call sets a timer for any deadline.
   // Throws: whatever call_at() throws, for example Errc::no_runtime.
   [[nodiscard]] std::stop_token token() const {
     core_.set_clock();
@@ -166,36 +166,36 @@ class Context {
   // Returns whether this context is `other` or a descendant of `other`.
   [[nodiscard]] bool is_within(const Context& other) const noexcept;
 
-  // Attaches a value, which children and fibers that carry the context also see. The context also
-  // keeps values that later calls have replaced.
+  // Attaches a value, which get() also returns for children and in fibers that carry the context. A
+  // later call replaces the value, but the context also keeps the old value.
   // Ordering: the call synchronizes with each get() that returns its value or a later value.
   template <class T>
   void set(const ContextKey<T>& key, std::type_identity_t<T> value) {
     core_.add_value(&key, std::make_shared<const T>(std::move(value)));
   }
-  // Returns the value that was set last in this context. If there is none, returns the value of the
-  // nearest ancestor that has one, or null.
+  // Returns the key's newest value in this context or, if it has no value, in its nearest ancestor
+  // with a value. Returns null if no context has a value.
   template <class T>
   [[nodiscard]] const T* get(const ContextKey<T>& key) const noexcept {
     return static_cast<const T*>(core_.find_value(&key));
   }
 
-  // Returns the internal core, which fibers that carry the context keep alive.
+  // Returns the internal core. Fibers that carry the context keep the core alive.
   [[nodiscard]] detail::ContextCore& core() const noexcept { return core_; }
 
  protected:
-  // Makes the context that is a part of `core`, for fibers that carry `core`.
+  // Makes the context that is part of `core`, for fibers that carry `core`.
   explicit Context(detail::ContextCore& core) noexcept : core_(core) {}
 
  private:
-  const detail::ContextShare share_;  // Empty if this context is a part of a core.
+  const detail::ContextShare share_;  // Empty if this context is part of a core.
   detail::ContextCore& core_;
 };
 
-// While this object lives, `context` is the caller's context. It limits each call that reports
-// errors, unless the caller passes another limit (docs/semantics.md). Scopes nest. Work that the
-// caller joins inherits the context: fibers of spawn(), tasks of async(), calls of run() and
-// blocking(). Fibers of go() do not inherit it.
+// While this object lives, `context` is the caller's context. The context limits the waits of the
+// calls that docs/semantics.md lists, unless the caller passes another limit. Scopes nest. Fibers
+// of spawn(), tasks of async(), and calls of run() and blocking() inherit the context, because the
+// caller joins them. Fibers of go() do not inherit it.
 // Context: the fiber or plain thread that creates the scope must destroy it; no call parks.
 class ContextScope : private detail::ContextNode {
  public:
@@ -246,8 +246,8 @@ decltype(auto) with_deadline(Deadline deadline, F&& work) {
     return std::invoke(work);
   }
 }
-// Works as with_deadline(), with a deadline `duration` from now.
-// Context, Throws: whatever with_deadline() throws.
+// Works like with_deadline(), with a deadline `duration` from now.
+// Context, Throws: the same as for with_deadline().
 template <class Rep, class Period, class F>
 decltype(auto) with_timeout(std::chrono::duration<Rep, Period> duration, F&& work) {
   return with_deadline(Deadline::after(duration), work);

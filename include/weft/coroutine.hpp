@@ -12,12 +12,12 @@
 //
 // Each function whose name begins with async_ returns an object for co_await. Where a fiber would
 // park, the coroutine is suspended, and its thread is not blocked. The coroutine continues in a new
-// fiber of the current runtime, where it may make all calls that fibers may make. A call that need
-// not wait does not suspend. If a wait fails, its channel or handle is unchanged. A coroutine must
-// not be destroyed while it waits in an async_ call. A runtime's destructor waits for all
-// coroutines in async_ calls.
+// fiber of the current runtime, where it may make all calls that fibers may make. A call that can
+// finish at once does not suspend the coroutine. If a wait cannot start, its channel or handle is
+// unchanged. A coroutine must not be destroyed while it waits in an async_ call. A runtime's
+// destructor waits for all coroutines in async_ calls.
 // Context: coroutines on any thread; calls suspend the coroutine and do not park.
-// Throws: a co_await that waits throws as go() does, for example Errc::no_runtime.
+// Throws: a co_await that has to wait throws what go() throws, for example Errc::no_runtime.
 // Ordering: as for the corresponding calls that fibers make.
 #pragma once
 
@@ -38,11 +38,11 @@ namespace weft {
 
 namespace detail {
 
-// These functions resume `coroutine` in a new fiber: once `one` is ready, or at `deadline`. If the
-// first function completes the case, it sets `completed`; otherwise the coroutine must conclude the
-// case. A call that throws, as spawn() does, has no effect. Neither is inlined: a compiler may put
-// variables of inlined functions into the coroutine's frame, which another thread may destroy once
-// it can resume the coroutine.
+// These functions resume `coroutine` in a new fiber, when `one` is ready or at `deadline`. If
+// resume_when_ready() completes the case, it sets `completed`; otherwise the coroutine must
+// conclude the case. A call that throws has no effect. Neither function is inlined: a compiler may
+// put inlined variables into the coroutine's frame. Another thread may destroy this frame as soon
+// as it can resume the coroutine.
 void resume_when_ready(SelectCase& one, bool& completed, std::coroutine_handle<> coroutine,
                        WaitReason reason);
 void resume_at(Deadline deadline, std::coroutine_handle<> coroutine);
@@ -145,12 +145,12 @@ template <class T>
 [[nodiscard]] auto async_receive(Channel<T>& channel) {
   return detail::ReceiveAwaiter<T>(channel);
 }
-// Sends `value` as Channel::send() does, but returns ChannelStatus::ok or closed.
+// Sends `value` as Channel::send() does, but the co_await returns ChannelStatus::ok or closed.
 template <class T>
 [[nodiscard]] auto async_send(Channel<T>& channel, std::type_identity_t<T> value) {
   return detail::SendAwaiter<T>(channel, std::move(value));
 }
-// Joins a fiber, as JoinHandle::join() does. The handle must stay in place until the co_await ends.
+// Joins a fiber like JoinHandle::join(). Do not move or destroy the handle until the co_await ends.
 template <class T>
 [[nodiscard]] auto async_join(JoinHandle<T>& handle) {
   return detail::JoinAwaiter<T>(handle);
@@ -164,7 +164,7 @@ template <class T>
 [[nodiscard]] inline auto async_sleep_until(Deadline deadline) {
   return detail::SleepAwaiter(deadline);
 }
-// Works as async_sleep_until(), with a deadline `duration` from now.
+// Works like async_sleep_until(), with a deadline `duration` from now.
 template <class Rep, class Period>
 [[nodiscard]] auto async_sleep(std::chrono::duration<Rep, Period> duration) {
   return detail::SleepAwaiter(Deadline::after(duration));
@@ -172,7 +172,7 @@ template <class Rep, class Period>
 
 namespace detail {
 
-// Returns the awaiter that co_await makes from `awaitable`. Its type sets the result type.
+// Returns the awaiter that co_await makes from `awaitable`. Its type determines the result.
 template <class Awaitable>
 decltype(auto) awaiter_of(Awaitable&& awaitable) {
   if constexpr (requires { static_cast<Awaitable&&>(awaitable).operator co_await(); }) {

@@ -20,8 +20,8 @@ class Deadline {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // Makes a deadline `duration` from now, as after() does. So calls that take a Deadline also take
-  // durations.
+  // Makes a deadline `duration` from now, as after() does. Calls that take a Deadline therefore
+  // also accept durations.
   template <class Rep, class Period>
   Deadline(std::chrono::duration<Rep, Period> duration) noexcept  // NOLINT: on purpose.
       : Deadline(after(duration)) {}
@@ -32,7 +32,7 @@ class Deadline {
   }
   // Returns a deadline that has passed: a wait with this deadline only polls.
   [[nodiscard]] static constexpr Deadline past() noexcept { return Deadline(0); }
-  // Returns the moment `monotonic`, or past() if `monotonic` is negative.
+  // Returns the deadline `monotonic` nanoseconds after the clock's epoch, or past() if negative.
   [[nodiscard]] static constexpr Deadline at_nanoseconds(std::int64_t monotonic) noexcept {
     return Deadline(monotonic < 0 ? 0 : monotonic);
   }
@@ -41,15 +41,15 @@ class Deadline {
   [[nodiscard]] static Deadline after(std::chrono::duration<Rep, Period> duration) noexcept {
     return after_nanoseconds(detail::saturated_nanoseconds(duration).count());
   }
-  // Converts a time of steady_clock. In a simulation, use weft::Clock instead.
+  // Converts a time of steady_clock to a deadline. In a simulation, use weft::Clock instead.
   template <class Duration>
   [[nodiscard]] static Deadline at(std::chrono::time_point<Clock, Duration> time) noexcept {
     if (detail::is_simulated()) [[unlikely]]
       return by_distance(time);
     return at_nanoseconds(detail::saturated_nanoseconds(time.time_since_epoch()).count());
   }
-  // Converts a time of another clock. Reads the other clock now; later changes of that clock have
-  // no effect.
+  // Converts a time of another clock to a deadline. Reads the other clock now; later changes of
+  // that clock have no effect.
   template <class OtherClock, class Duration>
   [[nodiscard]] static Deadline at(std::chrono::time_point<OtherClock, Duration> time) noexcept {
     return by_distance(time);
@@ -61,7 +61,7 @@ class Deadline {
       return simulation->now();
     return std::chrono::nanoseconds(Clock::now().time_since_epoch()).count();
   }
-  // Returns the nanoseconds since the clock's epoch, or the largest number for never().
+  // Returns the nanoseconds since the clock's epoch; for never(), the largest std::int64_t.
   [[nodiscard]] constexpr std::int64_t nanoseconds() const noexcept { return nanoseconds_; }
   // Returns whether the deadline is never().
   [[nodiscard]] constexpr bool is_never() const noexcept { return *this == never(); }

@@ -6,11 +6,11 @@
 
 namespace weft::dump {
 
-// Writes a JSON object with each living fiber: its id, name, state, wait, callable and place of
-// spawn. A fiber's entry also has the seconds for which the fiber has been parked or has run, if
-// known to within ten seconds. The list is complete, but not a snapshot: it may show an earlier
-// state of a running fiber. The call takes about a microsecond per fiber, and holds a lock that
-// spawns sometimes need.
+// Writes a JSON object that lists each living fiber: its id and name if it has started, runtime,
+// state, wait, request, callable and place of spawn. An entry also contains the seconds for which
+// the fiber has been parked or has run, if they are known to within ten seconds. The list is
+// complete, but not a snapshot: it may show an earlier state of a running fiber. The call takes
+// about a microsecond per fiber, and holds a lock that spawns sometimes need.
 // Throws: std::bad_alloc, std::system_error, and what the stream throws.
 void write_json(std::ostream& out);
 
@@ -23,11 +23,11 @@ void write_json(std::ostream& out);
 // Throws: whatever write_json() throws, and std::system_error if the system refuses the fork.
 void write_folded(std::ostream& out);
 
-// Writes each cycle of fibers that wait for each other, in the form that
-// RuntimeOptions::on_partial_deadlock receives. Without a cycle, writes one line that reports this.
-// The call takes some microseconds for each fiber that waits for other fibers or for a mutex. The
-// call holds a lock that spawns sometimes need. It reads the stacks of other fibers with
-// process_vm_readv, and reports no cycle if the system refuses process_vm_readv.
+// Writes each cycle of fibers that wait for each other, as RuntimeOptions::on_partial_deadlock
+// receives it. If cycles share a fiber, writes only one of them. A line reports that there is no
+// cycle; another line reports that mutexes do not record their owners. The call takes some
+// microseconds for each fiber that waits for fibers or a mutex, and holds a lock that spawns may
+// need. It reads stacks with process_vm_readv, and reports no cycle if the system refuses this.
 // Throws: whatever write_json() throws.
 void write_deadlocks(std::ostream& out);
 

@@ -11,12 +11,12 @@ enum class Errc {
   // The number of fibers reached RuntimeOptions::max_fibers, no stack was available under
   // refuse_without_stacks, or the process reached RuntimeOptions::memory_goal.
   too_many_fibers,
-  invalid_stack_size,  // SpawnOptions::stack_size is above 16 MiB.
-  closed,              // The channel, pool or socket is closed.
+  invalid_stack_size,  // SpawnOptions::stack_size > 16 MiB; equals std::errc::invalid_argument.
+  closed,              // The channel, pool, socket, file or watch is closed.
   full,                // The call could not be accepted without waiting.
   timed_out,           // The deadline ended the call; equals std::errc::timed_out.
   cancelled,           // A stop request ended the call; equals std::errc::operation_canceled.
-  empty_task,          // The callable to run is empty.
+  empty_task,          // The callable to run is empty; equals std::errc::invalid_argument.
   too_many_waiting,    // The pool already has max_blocked submitters that wait.
   end_of_stream,       // The peer closed its side of the connection, or the file ended.
   too_heavy,           // The task's weight is above the capacity of its pool.

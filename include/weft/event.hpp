@@ -6,9 +6,9 @@
 
 namespace weft {
 
-// A manual-reset event. Callers that wait when the event is set continue, even if it is reset
-// before they run. A wait takes the lock even if the event is set, which permits early destruction
-// (see Lifetime).
+// A manual-reset event. A caller that waits when set() is called continues, even if the event is
+// reset before it runs. A wait takes the lock even if the event is set, which permits early
+// destruction (see Lifetime).
 // Context: fibers and plain threads; wait(), wait_until() and wait_for() park.
 // Ordering: set() synchronizes with each wait that it wakes or that finds the event set.
 // Lifetime: the event may be destroyed once every wait has returned, even before set() returns.
@@ -35,7 +35,7 @@ class Event {
   [[nodiscard]] bool wait_for(std::chrono::duration<Rep, Period> duration) noexcept {
     return wait_until(Deadline::after(duration));
   }
-  // Returns whether the event is set; may be stale. If true, all work before set() is visible.
+  // Returns whether the event is set; may be stale. True makes all work before set() visible.
   [[nodiscard]] bool is_set_hint() const noexcept { return set_.load(detail::acquire); }  // [set]
 
  private:

@@ -18,11 +18,11 @@ namespace weft {
 //   ++*depth;
 //
 // A fiber's first use creates the value. A fiber's values are destroyed after its callable has
-// returned, in reverse order of creation, before join() returns. A fiber of WaitGroup::go() counts
-// down before its values are destroyed. A value's destructor may park and use other FiberLocals,
-// but must not throw. A plain thread destroys its values with its thread_locals. A fiber of a pool
-// keeps its values from task to task. An access takes a few nanoseconds, and longer for each value
-// that the fiber created later.
+// returned, in reverse order of creation, before join() returns. WaitGroup::wait() may return
+// before the values of its fibers are destroyed. A value's destructor may park and use other
+// FiberLocals, but must not throw. A plain thread destroys its values with its thread_locals. A
+// fiber of a pool keeps its values from task to task. An access takes a few nanoseconds, and
+// searches all values that the fiber created later.
 // Context: fibers and plain threads; no call parks, unless the creation of the value does.
 // Throws: what the creation of the value throws, and std::bad_alloc.
 // Lifetime: a FiberLocal may be destroyed before its values, which live as long as their fibers.
@@ -60,7 +60,7 @@ class FiberLocal {
 
   [[gnu::noinline]] T& add() const {
     auto* node = new Node(key_, make_);
-    // The list is read only now: make_ may have added nodes, and the fiber may run on another
+    // The list is read only now, because make_ may have added nodes or moved the fiber to another
     // thread.
     detail::LocalNode*& first = detail::locals();
     node->next = first;

@@ -31,9 +31,8 @@ struct Change {
 // Watches files and directories with inotify. Directories below a watched directory are not
 // watched. If a file may be replaced, for example by replace_file(), watch its directory.
 // Context: fibers and plain threads, one caller at a time, except for close(). next() parks.
-// Errors: Errc::no_runtime, closed; errors of the system, of which no_space_on_device and
-// too_many_files_open report that a limit of the user is reached (fs.inotify);
-// operation_not_supported in a simulation.
+// Errors: Errc::no_runtime, closed; system errors. The system reports no_space_on_device or
+// too_many_files_open at the user's fs.inotify limits; a simulation, operation_not_supported.
 // Throws: std::bad_alloc.
 class ChangeWatch {
  public:
@@ -42,9 +41,10 @@ class ChangeWatch {
   // Opens a ChangeWatch that watches no path yet.
   static Result<ChangeWatch> open();
 
-  // Watches a path; a second add() of the same path renews the watch. If two paths name one file,
-  // only the path that was added last counts. The lookup of the path may block on a disk.
-  // Errors: also no_such_file_or_directory, permission_denied.
+  // Watches a path; a second add() watches the file that the path names by then. If two paths name
+  // one file, its changes carry only the path that was added last. The lookup of the path may block
+  // on a disk.
+  // Errors: also no_such_file_or_directory, permission_denied; invalid_argument for a zero byte.
   [[nodiscard]] Result<void> add(std::string path);
   // Stops watching `path`. next() may still return earlier changes.
   // Errors: also invalid_argument if `path` is not watched.
@@ -52,7 +52,7 @@ class ChangeWatch {
   // Returns the next change; changes come in the order in which they happened.
   // Errors: also Errc::timed_out, cancelled.
   Result<Change> next(const Until& until = Until::ambient());
-  // Makes a next() that waits return Errc::closed.
+  // Makes a waiting next() return Errc::closed.
   void close() noexcept { watch_.close(); }
 
  private:

@@ -16,9 +16,9 @@
 #include <weft/result.hpp>
 #include <weft/until.hpp>
 
-// If the system has the data in memory, a read returns it at once, without a thread. Otherwise the
-// caller parks while a thread of file_group() makes the call. If `until` ends the wait, the
-// thread's call continues, so the file may still be written.
+// If the page cache holds the data, a read returns it at once, without a thread. Otherwise the
+// caller parks while a thread of file_group() makes the call. If `until` ends the wait, the thread
+// still finishes its call, for example a write.
 // Context: fibers and plain threads, with or without a runtime; calls that take an Until park.
 // Errors: system errors (no_such_file_or_directory, ...); invalid_argument for a path with a zero
 // byte; Errc::timed_out, cancelled; Errc::full if too many calls wait for a thread.
@@ -44,10 +44,11 @@ struct OpenOptions {
   unsigned mode = 0644;    // The mode of a created file, without the bits of the umask.
 };
 
-// A call that has begun continues in its thread after Errc::timed_out or cancelled.
+// Even after Errc::timed_out or cancelled, a file thread finishes the call that it has begun.
 
-// An open regular file. Copies share the file, which closes when no copy and no call uses it any
-// more. Calls may be concurrent, because each call has its own offset.
+// An open regular file. Copies share the file, which closes after its last copy is gone and all
+// calls have ended. Calls may be concurrent, because each call has its own offset.
+// Errors: also Errc::closed if no file is open.
 class File {
  public:
   File() noexcept = default;
@@ -57,16 +58,16 @@ class File {
   static Result<File> open(std::string path, const OpenOptions& options = {},
                            const Until& until = Until::ambient());
 
-  // Reads at least one byte. If bytes are in memory, returns them at once, even if the buffer is
-  // not full. Returns Errc::end_of_stream if `offset` is not before the end of the file, and 0 for
-  // an empty buffer.
+  // Reads at least one byte. If the page cache holds bytes, returns them at once, even if the
+  // buffer is not full. Returns Errc::end_of_stream if `offset` is not before the end of the file,
+  // and 0 for an empty buffer.
   Result<std::size_t> read_some(std::span<std::byte> buffer, std::uint64_t offset,
                                 const Until& until = Until::ambient());
   // Fills the buffer. After an error, the first `value` bytes of the buffer are valid.
   Result<std::size_t> read_exactly(std::span<std::byte> buffer, std::uint64_t offset,
                                    const Until& until = Until::ambient());
   // Writes all bytes. After an error, at least `value` bytes have been written. On most file
-  // systems, the call copies each MiB, and a thread writes the copy.
+  // systems, the call copies the data in pieces of at most 1 MiB, which a file thread writes.
   // Errors: also file_too_large.
   Result<std::size_t> write_all(std::span<const std::byte> data, std::uint64_t offset,
                                 const Until& until = Until::ambient());
@@ -75,8 +76,8 @@ class File {
                                 const Until& until = Until::ambient()) {
     return write_all(std::as_bytes(std::span(text)), offset, until);
   }
-  // Appends all bytes to the file. Other appends, even of other processes, do not split an append
-  // of up to 1 MiB, unless the file system writes only a part of it.
+  // Appends all bytes to the file. An append of up to 1 MiB stays contiguous, even if other
+  // processes append, unless the file system writes only a part of the data.
   // Errors: also std::errc::invalid_argument unless OpenOptions::append was set.
   Result<std::size_t> append(std::span<const std::byte> data,
                              const Until& until = Until::ambient());
@@ -87,7 +88,6 @@ class File {
   // Waits until written data is on the disk (fdatasync).
   [[nodiscard]] Result<void> sync(const Until& until = Until::ambient());
   // Returns the size of the file in bytes.
-  // Errors: Errc::closed if no file is open.
   Result<std::uint64_t> size() const noexcept;
 
   // Returns the descriptor, or -1 if no file is open.
@@ -111,14 +111,14 @@ Result<std::string> read_file(std::string path, const Until& until = Until::ambi
 // Errors: also file_too_large.
 Result<std::string> read_file(std::string path, std::size_t most,
                               const Until& until = Until::ambient());
-// Creates a file with `data`, or replaces its contents. A concurrent reader may see only a part.
+// Creates a file with `data`, or replaces its contents. A concurrent reader may see partial data.
 // Errors: also the errors of File::open().
 [[nodiscard]] Result<void> write_file(std::string path, std::string data,
                                       const Until& until = Until::ambient());
-// Works as write_file(), but readers see either the whole old or the whole new file, even after a
+// Works like write_file(), but readers see either the whole old or the whole new file, even after a
 // crash. The call writes a new file in the same folder (.weft.*.new), syncs the file and renames
-// it. A symbolic link to a regular file is itself replaced. The new file has at most the
-// permissions of the old file, and also its owner and group if the caller may set them.
+// it. If `path` is a symbolic link to a regular file, the new file replaces the link. The new file
+// has at most the old file's permissions, and its owner and group if the caller may set them.
 [[nodiscard]] Result<void> replace_file(std::string path, std::string data,
                                         const Until& until = Until::ambient());
 
@@ -128,7 +128,7 @@ enum class Kind : std::uint8_t { file, directory, symbolic_link, other };
 struct Status {
   Kind kind = Kind::other;
   unsigned mode = 0;       // The permission bits, such as 0644.
-  std::uint64_t size = 0;  // In bytes; the file system defines it for all kinds except files.
+  std::uint64_t size = 0;  // In bytes; except for files, its meaning depends on the file system.
   std::chrono::system_clock::time_point modified = {};
 };
 
@@ -146,10 +146,10 @@ Result<Status> link_status(std::string path, const Until& until = Until::ambient
 // Removes a file, a link or an empty directory.
 // Errors: also directory_not_empty.
 [[nodiscard]] Result<void> remove(std::string path, const Until& until = Until::ambient());
-// Works as remove(), but first removes everything below a directory. A missing path counts as
-// removed. Links are not followed, even if one replaces a directory. The first error ends the call.
-// Errors: also directory_not_empty if another process adds entries; too_many_files_open for a tree
-// with more levels than there are free descriptors.
+// Works like remove(), but first removes everything below a directory. A missing path counts as
+// removed. Follows no link, even if it has replaced a directory. The first error ends the call.
+// Errors: also directory_not_empty if another process adds entries; too_many_files_open if the tree
+// has more levels than the process has free descriptors.
 [[nodiscard]] Result<void> remove_all(std::string path, const Until& until = Until::ambient());
 // Creates a directory with mode 0777, without the bits of the process's umask.
 // Errors: also file_exists.
@@ -171,8 +171,8 @@ class Walk {
   // Begins a walk at `root`; the first next() reads this directory.
   explicit Walk(std::string root) : next_(std::move(root)) {}
 
-  // Returns the next entry, or nothing at the end. If a directory cannot be read, returns the error
-  // with that directory's path; the next call continues after it.
+  // Returns the next entry, or nothing at the end. If a directory cannot be read, returns its error
+  // and path; the next call skips it. After timed_out, cancelled or full, that call tries again.
   Result<std::optional<Entry>> next(const Until& until = Until::ambient());
   // Skips the contents of the directory that next() returned last.
   void skip() noexcept { next_.reset(); }

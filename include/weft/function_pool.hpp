@@ -28,7 +28,7 @@ class PerWorker {
   friend class FunctionPool;
   Make make_;
 };
-// Gives each worker of a FunctionPool an object from `make`, which the pool's function receives.
+// Makes each worker of a FunctionPool call `make` once; its tasks then call the returned object.
 // Context: plain value.
 // Throws: what moving `make` throws.
 template <std::invocable Make>
@@ -36,22 +36,22 @@ template <std::invocable Make>
   return PerWorker<Make>(std::move(make));
 }
 
-// A FiberPool whose tasks all call one function, so a task consists of its argument. A task needs
-// no allocation if In has at most 56 bytes and a move constructor that does not throw.
+// A FiberPool whose tasks all call one function, so a task consists of its argument. Without
+// options or handle, it needs no allocation if In has at most 56 bytes and its moves do not throw.
 //
 //   FunctionPool<Request, Response> handlers([](Request request) { return answer(request); });
 //   FunctionPool<Page, Text> parsers(per_worker([] { return Parser(); }), {.capacity = 4});
 //   const Text text = parsers.process(page);
 //
-// The function takes an In, and optionally a std::stop_token. The token reports a stop after
-// close(Close::cancel), or once the caller has stopped waiting for the call. Several workers may
-// call the function at once. A per_worker() object serves one task at a time. The object is created
-// with its worker's first task and destroyed when the worker retires. Until the object's destructor
-// has returned, the worker counts as living, unless the destructor waits for the pool. So the
-// capacity limits the number of objects. If the creation throws, the task gets the exception, and
-// the worker's next task tries again. If the caller runs a task (OnFull::caller_runs), its object
-// serves only this task. A pool with per_worker() cannot have a parent. Otherwise, a FunctionPool
-// behaves as a FiberPool.
+// The function takes an In, and optionally a std::stop_token, which reports close(Close::cancel),
+// PoolTask::cancel(), a stop or timeout of SubmitOptions, and an ended wait of process_until().
+// Several workers may call the function at once. A per_worker() object serves one task at a time. A
+// worker creates its object for its first task, and destroys it when the worker retires. The worker
+// counts toward the capacity until the destructor has returned, unless that waits for the pool. The
+// capacity thus limits the objects of tasks that do not wait for the pool. If the creation of the
+// object throws, the task gets the exception, and the worker's next task tries again. A task that
+// its submitter runs (OnFull::caller_runs) gets an object of its own. A pool with per_worker()
+// cannot have a parent. In all other respects, a FunctionPool behaves like a FiberPool.
 // Context, Throws, Ordering: as for FiberPool.
 template <class In, class Out = void>
 class FunctionPool {
@@ -63,7 +63,7 @@ class FunctionPool {
   using InTime = detail::InTime<Out>;
 
   // Creates a pool whose tasks call `function`, which must not be empty.
-  // Throws: as for FiberPool's constructor, and std::invalid_argument for an empty function.
+  // Throws: as for FiberPool; std::invalid_argument for no function, or per_worker() and a parent.
   template <detail::FunctionFor<In, Out> F>
   explicit FunctionPool(F function, PoolOptions options = {})
       : function_(std::make_unique<detail::OneFunction<F, In, Out>>(checked(std::move(function)))),
@@ -83,8 +83,8 @@ class FunctionPool {
   FunctionPool& operator=(const FunctionPool&) = delete;
 
   // Submits a call of the function with `argument`, as FiberPool::submit() does. If the call is
-  // refused, `argument` is unchanged, unless moving it may throw. The functions below correspond to
-  // functions of FiberPool in the same way.
+  // refused, `argument` is unchanged, unless moving it may throw or it is an rvalue of another type
+  // than In. The functions below correspond to functions of FiberPool in the same way.
   template <detail::ArgumentFor<In> A = In>
   Accepted invoke(A&& argument) {
     return offer<Call>(std::forward<A>(argument),
@@ -127,8 +127,8 @@ class FunctionPool {
     return async(options, std::forward<A>(argument)).get();
   }
   // Corresponds to FiberPool::run_until(). If `until` ended the wait, returns an empty optional, or
-  // false if Out is void. A call that has not begun is then dropped. A call that has begun receives
-  // a stop request, and keeps its worker until it returns.
+  // false if Out is void. In that case, the pool drops a call that has not begun. A call that has
+  // begun receives a stop request, and keeps its worker until it returns.
   template <detail::ArgumentFor<In> A = In>
   [[nodiscard]] InTime process_until(const Until& until, A&& argument) {
     return start(std::forward<A>(argument),
@@ -216,7 +216,7 @@ class FunctionPool {
     const detail::GiveBack<A, In> on_exit{argument, call.argument};
     return use(call);
   }
-  // Works as offer(); if the function takes a token, the call can receive a stop request.
+  // Does the same as offer(); if the function takes a token, the call can receive a stop request.
   template <class A, class Use>
   auto start(A&& argument, Use use) {
     if (function_->takes_stop()) return offer<StoppableCall>(std::forward<A>(argument), use);

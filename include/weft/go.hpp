@@ -17,9 +17,9 @@ namespace weft {
 // Starts a detached fiber that runs `callable` once. On a plain thread, the fiber starts in the
 // process's current Runtime. An exception that leaves `callable` is passed to
 // RuntimeOptions::on_exception, or ends the process with the fiber's stack intact. The fiber's
-// record stores a callable of up to 32 bytes; a block, which is usually cached, stores up to 64
-// bytes. A larger callable is allocated. `callable` is not checked: an empty std::function fails
-// in the fiber. The fiber begins without a context (context.hpp).
+// record stores a callable of up to 32 bytes whose move cannot throw; a separate small block,
+// usually a cached one, stores up to 64 bytes. A larger callable is allocated. `callable` is not
+// checked: an empty std::function fails in the fiber. The fiber begins without a context.
 // Context: fibers and plain threads; does not park.
 // Throws: std::system_error (Errc::no_runtime, too_many_fibers, invalid_stack_size), std::bad_alloc
 // and what copying `callable` throws. If the call throws, no fiber has been started.
@@ -45,7 +45,7 @@ class JoinHandle {
   JoinHandle() noexcept = default;
   // Takes the fiber of `other`, which is then empty. No call may be using either handle.
   JoinHandle(JoinHandle&& other) noexcept : state_(std::exchange(other.state_, nullptr)) {}
-  // Joins the current fiber, then takes the fiber of `other`, which is then empty.
+  // Joins the fiber of this handle, then takes the fiber of `other`, which is then empty.
   JoinHandle& operator=(JoinHandle&& other) noexcept {
     if (this != &other) {
       finish();
@@ -63,9 +63,9 @@ class JoinHandle {
   [[nodiscard]] bool done() const noexcept { return state_ != nullptr && state_->done(); }
 
   // Parks until the fiber has finished; returns its result or throws its exception. Requires
-  // joinable(). A fiber that was spawned recently on the caller's worker, and has not started, runs
-  // on the caller's stack without a switch. A spawn and a join are then nearly as fast as a
-  // function call. The fiber still has its own id, name and FiberLocal values.
+  // joinable(). A fiber that was spawned recently on the caller's worker, and has not started,
+  // usually runs on the caller's stack without a switch. A spawn and a join are then nearly as fast
+  // as a function call. The fiber still has its own id, name and FiberLocal values.
   // Throws: what `callable` has thrown.
   T join() {
     state_->join_shared();
@@ -94,7 +94,7 @@ class JoinHandle {
   friend auto spawn(F&& callable) -> JoinHandle<std::invoke_result_t<std::decay_t<F>&>>;
 
   using State = detail::JoinState<T>;
-  // If the program uses no context, the check for one costs a load and a branch that is not taken.
+  // In a program without contexts, the check for a context costs a load and a branch not taken.
   template <class F>
   [[gnu::always_inline]] static detail::Task task_of(State* state, F&& callable) {
     using Callable = std::decay_t<F>;

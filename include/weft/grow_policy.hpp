@@ -15,8 +15,8 @@ class GrowPolicy {
   enum class Kind : std::uint8_t { on_demand, eager, load_factor };
 
   // The load is the number of running and queued tasks. The limit is the maximum number of living
-  // workers: at least min_workers and 1, at most the capacity. Requires 0 < down < up, step >= 1,
-  // and interval > 0.
+  // workers. It is at least 1 and min_workers, and at most the capacity. Requires 0 < down < up,
+  // step >= 1, and interval > 0.
   struct LoadFactor {
     double up = 2;  // A task that makes load > up * limit raises the limit by `step`.
     // Once per `interval`, the limit falls by `step` if load < down * limit. Idle workers then
@@ -37,7 +37,7 @@ class GrowPolicy {
     return policy;
   }
   // Returns the policy that starts workers on demand, up to a limit that follows the load. Use it
-  // for short tasks and expensive workers, because there are fewer workers than tasks.
+  // for short tasks if workers are expensive, because several tasks then share each worker.
   [[nodiscard]] static constexpr GrowPolicy load_factor(LoadFactor factor) noexcept {
     GrowPolicy policy;
     policy.kind_ = Kind::load_factor;

@@ -11,8 +11,8 @@
 namespace weft {
 
 // Counts durations in buckets. Each duration of 0 to 15 ns has its own bucket; above that, each
-// power of two has 8 buckets. A histogram takes 4 KB, recording does not allocate, and the error of
-// a percentile is below 12.5 %.
+// power of two has 8 buckets. A histogram occupies 4 KB. record() does not allocate. The error of a
+// percentile is below 12.5 %.
 // Context: plain value.
 class Histogram {
  public:

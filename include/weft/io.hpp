@@ -1,5 +1,5 @@
 // Waits for signals, processes, pipes, and descriptors of other libraries.
-// Context: fibers and plain threads; waits, reads, writes and run_command() park.
+// Context: fibers and plain threads; waits, reads, writes and running or killing a program park.
 // Throws: std::bad_alloc.
 #pragma once
 
@@ -51,8 +51,8 @@ class Watch {
   // one watch per descriptor, and another for a dup() of it.
   // Errors: Errc::no_runtime, already_watched; errors of the system.
   static Result<Watch> borrow(int descriptor);
-  // Works as borrow(), but the watch owns and closes the descriptor. After an error, the caller
-  // still owns the descriptor.
+  // Does the same as borrow(), but the watch owns and closes the descriptor. After an error, the
+  // caller still owns the descriptor.
   static Result<Watch> adopt(int descriptor);
 
   // Parks until the descriptor is ready for `what`; with Deadline::past() it only polls. Returns
@@ -84,14 +84,14 @@ class Watch {
 };
 
 // Returns a select case that is ready if the descriptor can be read; see weft/net/select.hpp.
-// Context, Throws: whatever on_stop() throws.
+// Context, Throws: the same as for on_stop().
 template <std::invocable Handler = detail::Nothing>
 [[nodiscard]] auto on_readable(const Watch& watch, Handler handler = {}) {
   return detail::ReadinessCase<Handler>(watch.handle(), detail::IoCase::Direction::read,
                                         std::move(handler));
 }
 // Returns a select case that is ready if the descriptor can be written.
-// Context, Throws: whatever on_stop() throws.
+// Context, Throws: the same as for on_stop().
 template <std::invocable Handler = detail::Nothing>
 [[nodiscard]] auto on_writable(const Watch& watch, Handler handler = {}) {
   return detail::ReadinessCase<Handler>(watch.handle(), detail::IoCase::Direction::write,
@@ -117,14 +117,14 @@ class WatchSet {
   // Errors: std::errc::file_exists; operation_not_permitted for a descriptor that cannot be polled,
   // such as a regular file; Errc::closed; errors of the system.
   [[nodiscard]] Result<void> add(int descriptor, Ready what, std::uint64_t key) noexcept;
-  // Changes the awaited readiness and the key of a descriptor.
+  // Changes the awaited readiness and the key of a descriptor in the set.
   // Errors: std::errc::no_such_file_or_directory if it was not added; Errc::closed; system errors.
   [[nodiscard]] Result<void> change(int descriptor, Ready what, std::uint64_t key) noexcept;
   // Removes a descriptor, which must still be open.
   // Errors: the same as for change().
   [[nodiscard]] Result<void> remove(int descriptor) noexcept;
 
-  // Parks until a descriptor is ready; writes events to `events`, and returns their number.
+  // Parks until a descriptor is ready; writes up to 64 events to `events`, returns their number.
   // Errors: Errc::timed_out, cancelled, closed.
   Result<std::size_t> wait(std::span<Event> events, const Until& until = Until::ambient());
   // Ends a current wait() with Errc::closed.
@@ -136,8 +136,8 @@ class WatchSet {
   Watch epoll_;
 };
 
-// Signals that end waits instead of the process. While the set lives, each signal is recorded and
-// has no other effect. A signal can be in only one set. At least one thread must not block the
+// Receives signals, which then end waits instead of the process. While the set exists, each of its
+// signals is only recorded. A signal can be in only one set. At least one thread must not block the
 // signal, so that its handler runs. Workers inherit the signal mask of the runtime's creator.
 class SignalSet {
  public:
@@ -145,7 +145,7 @@ class SignalSet {
   // Takes the signals of `other`, which is then empty. No caller may be waiting with `other`.
   SignalSet(SignalSet&& other) noexcept;
   // Restores the effect of the current signals as the destructor does. Then takes the signals of
-  // `other`, which is then empty.
+  // `other` and leaves `other` empty.
   SignalSet& operator=(SignalSet&& other) noexcept;
   // Restores the previous effect of the signals. No caller may be waiting.
   ~SignalSet();
@@ -156,7 +156,7 @@ class SignalSet {
   static Result<SignalSet> watch(std::initializer_list<int> signals);
   // Parks until there is a signal that no wait has returned yet, and returns the smallest such
   // signal. Only one caller may wait at a time.
-  // Errors: Errc::timed_out, cancelled.
+  // Errors: Errc::timed_out, cancelled; closed for an empty set.
   Result<int> wait(const Until& until = Until::ambient());
 
  private:
@@ -188,14 +188,14 @@ Result<ExitStatus> wait_process(int process, const Until& until = Until::ambient
 
 struct CommandOptions {
   std::string input = {};                // The bytes of the program's standard input.
-  std::size_t most_output = 64UL << 20;  // In bytes; more output is an error.
+  std::size_t most_output = 64UL << 20;  // In bytes, for `output` and `errors` each.
   // Variables, "NAME=value", added to the environment. A variable of the same name is replaced.
   std::vector<std::string> environment = {};
   // The program's working directory; also the base of a relative program path. Empty: the directory
   // of this process.
   std::string folder = {};
   // These functions receive the program's output as it arrives, in the calling fiber, and may park.
-  // If one throws, the program is killed. Empty: the result has the output.
+  // If such a function throws, the program is killed. Empty: the result has the output.
   std::function<void(std::string_view)> on_output = {};
   std::function<void(std::string_view)> on_errors = {};
 };
@@ -205,26 +205,26 @@ struct CommandResult {
   std::string errors;  // The bytes of the program's standard error.
 };
 
-// Runs a program and collects its output. The first of `arguments` is the program's name, which is
-// looked up as by a shell. If `until` ends the wait, the program and its process group are killed;
-// the result then has the output so far. A program of another user (sudo) continues, with status
-// -1.
-// Errors: Errc::timed_out, cancelled, no_runtime; std::errc::file_too_large if the output exceeds
-// `most_output`; errors of the system (no_such_file_or_directory, ...). no_child_process if this
-// process ignores SIGCHLD or waits for any child: the output is complete, but the status is -1.
+// Runs a program and collects its output. The first of `arguments` is the program's name, searched
+// for in PATH as a shell does. If `until` ends the wait, the program and its process group are
+// killed; the result then has the output so far. A program that this process may not kill (sudo)
+// continues; its status is then -1.
+// Errors: Errc::timed_out, cancelled, no_runtime; std::errc::file_too_large above `most_output`;
+// invalid_argument for no arguments or a NUL; errors of the system. no_child_process if SIGCHLD is
+// ignored or other code has reaped the program: the output is complete, but the status is -1.
 Result<CommandResult> run_command(const std::vector<std::string>& arguments,
                                   const CommandOptions& options = {},
                                   const Until& until = Until::ambient());
 
 struct StartOptions {
-  // These fields are as in CommandOptions.
+  // These fields have the same meaning as in CommandOptions.
   std::vector<std::string> environment = {};
   std::string folder = {};
 };
 
-// A running program and this process's ends of its pipes, for a dialog or for streams of bytes. The
-// program waits if a pipe is full and this process does not read it. One fiber may write while
-// others read; only one caller at a time may make all other calls.
+// Represents a running program, with this process's ends of its pipes, for a dialog or for streams
+// of bytes. The program waits if a pipe is full and this process does not read it. One fiber may
+// write while other fibers read. For all other calls, there may be only one caller at a time.
 class Command {
  public:
   // Makes a Command without a program.
@@ -236,9 +236,9 @@ class Command {
   // Kills the program as kill() does, unless wait() has returned its status.
   ~Command();
 
-  // Starts a program, as run_command() does, with three new pipes. The caller parks for some
+  // Starts a program, as run_command() does, with three new pipes. The caller parks for a few
   // milliseconds, while a thread starts the program.
-  // Errors: Errc::no_runtime; errors of the system (no_such_file_or_directory, ...).
+  // Errors: Errc::no_runtime; std::errc::invalid_argument and system errors as for run_command().
   static Result<Command> start(const std::vector<std::string>& arguments,
                                const StartOptions& options = {});
 
@@ -254,9 +254,9 @@ class Command {
   // the program continues.
   // Errors: the same as for wait_process(); also no_child_process if there is no program.
   Result<ExitStatus> wait(const Until& until = Until::ambient());
-  // Kills the program and its process group, and parks until the program has ended. A program of
-  // another user continues; the destructor closes its pipes. Kills nothing if the program was
-  // reaped elsewhere, as with an ignored SIGCHLD, because another program may have its id.
+  // Kills the program and its process group, and parks until the program has ended. A program that
+  // this process may not kill continues; the destructor closes its pipes. Kills nothing if the
+  // program was already reaped (as with an ignored SIGCHLD), because its id may be reused.
   // Returns: the program's status, with code -1 if it is unknown or if there is no program.
   ExitStatus kill() noexcept;
   // Sends a signal, such as SIGTERM, to the program but not to its process group.
@@ -266,8 +266,8 @@ class Command {
   [[nodiscard]] int process() const noexcept { return process_.empty() ? -1 : process_.front(); }
 
  private:
-  // The process's id; empty if there is no program, or if no caller waits for it any more. A list,
-  // so that abandoning the program moves a node and allocates nothing.
+  // The process's id; empty if there is no program, or if no caller waits for it any more. This is
+  // a list, so that giving up the program only moves a node and allocates nothing.
   std::list<int> process_;
   Watch input_;
   Watch output_;

@@ -9,10 +9,10 @@
 namespace weft {
 
 // Works like std::latch: it counts down to 0 and then stays open. A WaitGroup can also count up.
-// Every call takes the lock. So a wait that finds the latch open follows the last use of the latch
-// by the count_down() that opened it.
+// Every call takes the lock. A wait can therefore find the latch open only after the count_down()
+// that opened the latch has made its last access.
 // Context: fibers and plain threads; arrive_and_wait() and all waits except try_wait() park.
-// Ordering: each count_down() synchronizes with the return of each wait.
+// Ordering: each count_down() synchronizes with the return of each successful wait.
 // Lifetime: the latch may be destroyed once every wait has returned, even before count_down()
 // returns.
 class Latch {
@@ -26,7 +26,7 @@ class Latch {
   Latch(const Latch&) = delete;
   Latch& operator=(const Latch&) = delete;
 
-  // Subtracts `count`. If the result is below 0, the process ends with a report.
+  // Subtracts `count`. If `count` or the result is below 0, the process ends with a report.
   void count_down(std::ptrdiff_t count = 1) noexcept;
   // Returns whether the latch is open.
   [[nodiscard]] bool try_wait() noexcept;

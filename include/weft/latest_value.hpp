@@ -16,21 +16,21 @@ namespace weft {
 
 namespace detail {
 
-// The version number of a value, and the callers that wait for its replacement. A value is replaced
-// and copied under the lock; the copy neither allocates nor throws.
-// Invariant: a waiter's `amount` is the version that the waiter has seen. It is version_, or an
-// earlier version while its replacement is waking the waiter. Unlike Event::set(), a new version
-// does not wake callers that already wait for a later version.
+// Holds the version number of a value, and the callers that wait for a new version. A value is
+// replaced and copied under the lock; the copy neither allocates nor throws.
+// Invariant: a waiter's `amount` is the version that the waiter has seen. This is version_, or an
+// earlier version while a new version is waking the waiter. A caller that begins to wait meanwhile
+// has seen the new version, so (unlike with Event::set()) that version does not wake it.
 class VersionCore {
  public:
   VersionCore() noexcept = default;
   VersionCore(const VersionCore&) = delete;
   VersionCore& operator=(const VersionCore&) = delete;
 
-  // The object that owns this core must hold the lock while it accesses its value.
+  // The owner of this core must hold the lock while it accesses the value.
   [[nodiscard]] SpinLock& lock() noexcept WEFT_RETURNS_LOCK(lock_) { return lock_; }
   [[nodiscard]] std::uint64_t version() const noexcept WEFT_REQUIRES(lock_) { return version_; }
-  // Increments the version and wakes the waiters. Called after the value has been replaced.
+  // Increments the version and wakes the waiters. Call it after the value has been replaced.
   void advance_and_unlock() noexcept WEFT_RELEASES(lock_);
 
   // Parks while the version is `seen`. Returns false if `until` ended the wait.
@@ -46,9 +46,9 @@ class VersionCore {
 
 }  // namespace detail
 
-// A value, such as a configuration, of which only the latest version matters; like tokio's watch. A
-// waiter receives the newest value. It may miss values in between, but never receives an older
-// value after a newer value.
+// Holds a value of which only the latest version matters, such as a configuration (compare tokio's
+// watch). A waiter receives the newest value. It may miss values in between, but never receives an
+// older value after a newer value.
 //
 //   LatestValue<Settings> settings(read_settings());
 //   go([&] {
@@ -60,8 +60,8 @@ class VersionCore {
 // A set() wakes only callers that wait for a change. No call parks while another caller copies the
 // value. A T that is larger than 64 bytes, or whose copies may throw, is kept on the heap.
 // Context: fibers and plain threads; calls whose names begin with wait park.
-// Throws: what copying T throws, if a T is returned; std::bad_alloc for a T that is kept on the
-// heap.
+// Throws: what copying T throws, if a T is returned; what moving T throws, if a T is passed in;
+// std::bad_alloc for a T that is kept on the heap.
 // Ordering: a set() synchronizes with each call that returns its value or a later value.
 // Lifetime: a LatestValue may be destroyed once every call has returned.
 template <class T>
@@ -69,7 +69,7 @@ class LatestValue {
   static_assert(std::is_copy_constructible_v<T>, "each caller is given a copy");
 
  public:
-  // Creates an object with the first value, `value`.
+  // Creates an object whose first value is `value`.
   explicit LatestValue(T value) : value_(detail::make_shared_value<T>(std::move(value))) {}
   LatestValue(const LatestValue&) = delete;
   LatestValue& operator=(const LatestValue&) = delete;
@@ -173,7 +173,7 @@ class ChangeCase final : public SelectCase {
     waiter().amount = seen_;
     return value_.core().version() != seen_;
   }
-  bool conclude() noexcept override { return true; }  // Versions only grow, so it stays ready.
+  bool conclude() noexcept override { return true; }  // Versions grow: the case stays ready.
 
   LatestValue<T>& value_;
   std::uint64_t& seen_;
@@ -184,7 +184,7 @@ class ChangeCase final : public SelectCase {
 
 // Returns a select case that is ready if the number of the value is not `seen`. The handler takes
 // the newest value, a T. Before the handler is called, `seen` is set to the number of that value.
-// Context, Throws: whatever on_stop() throws; the select() throws what copying T throws.
+// Context, Throws: the same as for on_stop(); the select() throws what copying T throws.
 template <class T, std::invocable<T> Handler>
 [[nodiscard]] auto on_change(LatestValue<T>& value, std::uint64_t& seen, Handler handler) {
   return detail::ChangeCase<T, Handler>(value, seen, std::move(handler));

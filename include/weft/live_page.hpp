@@ -1,4 +1,4 @@
-// A page that shows the fibers, workers and pools of a program.
+// Provides a page that shows the fibers, workers and pools of a program.
 #pragma once
 
 #include <string>
@@ -21,9 +21,9 @@ struct Answer {
 
 // Answers a request for `target`, a path with or without a query:
 //   /            the page, which requests data.json every second
-//   /data.json   metrics, and fibers grouped by where they were spawned and what they wait for
+//   /data.json   metrics, requests, and fibers grouped by place of spawn and reason for the wait
 //   /metrics     for Prometheus
-//   /fibers      the groups as text
+//   /fibers      the groups as text; /requests: the longest open requests as text
 //   /fibers.json each fiber: weft::dump::write_json()
 //   /leaks       places where a growing number of fibers wait for ten minutes or longer
 //   /deadlocks   fibers that wait for each other: weft::dump::write_deadlocks()
@@ -33,11 +33,11 @@ struct Answer {
 //   /trace?seconds=5  records a trace for that time, and returns the output of weft::trace::write()
 //   /profile?seconds=5&format=folded  records weft::profile::processor(), also with format=pprof
 //   /contention, /blocked  as /profile, with weft::profile::contention() and blocked()
-// Other paths get 404. If the system refuses a thread or a fork, the answer is 503 with the reason.
-// Recordings take 0.001 to 60 seconds, or 5 without a query. During a recording, another request of
-// the same kind gets 409. The end of the caller's context ends a recording early, with 503.
-// Context: fibers and plain threads; blocks the thread while it reads. A recording parks the
-// caller.
+// Other paths get 404, invalid queries 400. If the data cannot be read, the answer is 503 with the
+// reason. Recordings take 0.001 to 60 seconds, 5 by default. During a recording, another of its
+// kind gets 409, as does /profile if SIGPROF is taken. If the caller's context ends, it gets 503.
+// Context: fibers and plain threads; blocks the thread while it collects the data. A recording
+// parks the caller.
 [[nodiscard]] Answer answer(std::string_view target);
 // Returns whether answer() takes long for `target`, because it makes a recording.
 // Context: fibers and plain threads; does not park.
@@ -46,8 +46,8 @@ struct Answer {
 // Selects the clients that receive answers. Other clients get 403, because the page reveals details
 // of the program.
 enum class Readers {
-  // Clients with a loopback address. A request for another host name is refused, because a foreign
-  // web page may have made the browser send it.
+  // Clients with a loopback address. A request whose Host is not this machine is refused, because a
+  // foreign web page may have made the browser send it.
   this_machine,
   everybody,
 };

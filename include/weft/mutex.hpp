@@ -12,23 +12,23 @@ namespace weft {
 // Context: fibers and plain threads; lock(), try_lock_until() and try_lock_for() park.
 // Ordering: unlock() synchronizes with the next lock().
 // Lifetime: the caller that has locked and unlocked the mutex last may destroy it.
-// Fairness: a running caller may overtake a waiter once; the next unlock() then passes the mutex to
-// that waiter.
+// Fairness: waiters are woken in FIFO order. Running callers may take a free mutex before a woken
+// waiter runs. The next unlock() after that waiter has run, and has found the mutex locked, passes
+// the mutex to it.
 // Invariants
-//   I1  The mutex has no owner if and only if state_ is 0 or has kOpen set. With an owner, state_
-//       is kLocked, with or without kWaiters; within unlock() it may be kWaiters alone.
+//   I1  The mutex has no owner if and only if state_ is 0 or has kOpen set. While it has an owner,
+//       state_ is kLocked, with or without kWaiters; in unlock(), state_ may be kWaiters alone.
 //   I2  Under waiters_lock_, kWaiters is set whenever the list is not empty. It may stay set after
 //       the list has become empty; the next unlock then checks the list.
 //   I3  The caller that has locked and unlocked the mutex last may destroy the mutex. An unlock()
-//       that has freed the mutex, and wakes no waiter, does not access it any more. Unchecked: the
-//       absence of an access cannot be observed.
+//       that frees the mutex, and wakes no waiter, does not access the mutex afterwards. Unchecked:
+//       no assertion can observe the absence of an access.
 //   I4  While locks record their owners, each caller that becomes the owner records itself in
-//       owner_, under waiters_lock_. So while a waiter is in the list, owner_ is the owner.
-//       Unchecked: only a reader of the process's memory sees both the list and owner_.
-// So an unlock() is one subtraction without a prior check: if there are waiters, only kWaiters
-// remains, and the mutex still belongs to the caller. A plain store that frees the mutex, followed
-// by a check for waiters, would be cheaper still, but that check might come after the mutex's
-// destruction.
+//       owner_, under waiters_lock_. While a waiter is in the list, owner_ is the owner, or 0 until
+//       the next owner records itself. Unchecked: only a reader of the process's memory sees both.
+// An unlock() is one subtraction without a prior check. If there are waiters, only kWaiters
+// remains, and the mutex still belongs to the caller. A plain store that frees the mutex, and then
+// a check for waiters, would be cheaper, but the mutex might be destroyed before the check.
 // Order
 //   [mutex]  unlock subtracts kLocked, or sets kOpen (release) -> lock sets kLocked (acquire).
 class WEFT_LOCK("mutex") Mutex {
@@ -58,9 +58,9 @@ class WEFT_LOCK("mutex") Mutex {
       WEFT_TRY_ACQUIRES(true) {
     return try_lock_until(Deadline::after(duration));
   }
-  // Unlocks the caller's mutex. Unlocking a free mutex ends the process with a report.
+  // Unlocks the mutex, which the caller must own. If it is free, the process ends with a report.
   void unlock() noexcept WEFT_RELEASES() {
-    // In this form, compilers test the subtraction's flags, which is faster than an exchange.
+    // Compilers use the processor flags of this subtraction; an exchange would be slower.
     if (state_.fetch_sub(kLocked, detail::release) - kLocked != 0) [[unlikely]] {  // [mutex]
       unlock_contended();
     }
@@ -77,7 +77,7 @@ class WEFT_LOCK("mutex") Mutex {
   void give_way_and_lock() noexcept;
   void lock_contended() noexcept;
   [[nodiscard]] bool lock_contended_until(const Until& until) noexcept;
-  // Returns true if the caller has locked the mutex.
+  // Waits briefly; returns true if it has locked the mutex.
   [[nodiscard]] bool spin() noexcept;
   [[nodiscard]] bool take_if_free() noexcept;
   void note_owner() noexcept WEFT_REQUIRES(waiters_lock_);

@@ -37,7 +37,7 @@ class Once {
     std::invoke(std::forward<F>(function), std::forward<Arguments>(arguments)...);
     std::exchange(attempt.once, nullptr)->finish();
   }
-  // Returns whether the function has finished; if true, its effects are visible.
+  // Returns whether the function has finished; if true, the effects of the function are visible.
   [[nodiscard]] bool done_hint() const noexcept { return done_.load(detail::acquire); }  // [done]
 
  private:

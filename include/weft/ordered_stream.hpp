@@ -27,28 +27,28 @@
 
 namespace weft {
 
-// Runs tasks concurrently, each with a result R. Passes the results to one function, the sink, in
-// the order of the submits. The sink runs in its own fiber. At most `limit` tasks run or have an
-// undelivered result. An exception of a task or of the sink cancels the stream's context. The
-// stream still delivers the results of tasks submitted earlier, and drops later results.
+// Runs tasks that return an R concurrently. Passes the results to one function, the sink, in the
+// order in which the tasks were submitted. The sink runs in its own fiber. At most `limit` tasks
+// are in progress: running, or with an undelivered result. An exception from a task or the sink
+// cancels the stream's context. The stream then drops the results of all tasks after that task.
 //
 // A stream with a FiberPool runs its tasks, but not the sink, in the pool; the pool must outlive
-// the stream. If close(Close::discard) drops an accepted task, the task counts as one that threw
-// std::errc::operation_canceled. A task of the pool that waits for the stream frees its slot
-// meanwhile. A stop request of the pool cancels the context while a task runs that takes the
-// context or a token.
-// Context: fibers and plain threads; only one caller may submit and finish. Submits, finish(),
-// finish_until() and the destructor park.
-// Ordering: a submit synchronizes with the start of its task. The end of the task synchronizes with
-// the call of the sink, and that call with the return of finish().
+// the stream. If the pool drops an accepted task, the stream reports this as the task's exception
+// std::errc::operation_canceled. While a task of the pool waits for the stream, other tasks can use
+// its slot. While a task that takes the context or a token runs, a stop request of the pool cancels
+// the context.
+// Context: fibers and plain threads; only one caller may submit and finish. All submit functions,
+// finish(), finish_until() and the destructor park.
+// Ordering: submit() synchronizes with the start of its task. The end of the task synchronizes with
+// the call of the sink. That call synchronizes with the return of finish().
 template <class R>
 class OrderedStream {
   static_assert(std::is_object_v<R>, "a stream of results needs results");
 
  public:
-  // Makes a stream that delivers results to `sink`. `fibers` is for the sink's fiber and, without a
-  // pool, the tasks' fibers; the characters of its name must outlive the stream.
-  // Throws: std::invalid_argument for a limit of 0, and what go() throws.
+  // Makes a stream that delivers results to `sink`. `fibers` applies to the sink's fiber and,
+  // without a pool, to the tasks' fibers. The characters of `fibers.name` must outlive the stream.
+  // Throws: std::invalid_argument if `limit` is 0 or above a Channel's maximum; what go() throws.
   template <std::invocable<R> Sink>
   OrderedStream(std::size_t limit, Sink sink, const SpawnOptions& fibers = {})
       : OrderedStream(detail::GroupPool(), limit, std::move(sink), fibers) {}
@@ -67,15 +67,15 @@ class OrderedStream {
   OrderedStream& operator=(const OrderedStream&) = delete;
 
   // Starts a task, which takes no argument, a std::stop_token, or the stream's Context&. Parks
-  // while `limit` tasks are in progress; a pool then applies its on_full. After an exception, the
-  // stream refuses tasks with Errc::cancelled. A pool refuses tasks as FiberPool::submit() does. A
-  // refused task is unchanged.
+  // while `limit` tasks are in progress. A full pool applies its on_full; a submit_until() with a
+  // limit parks instead. After an exception or a cancel(), the stream refuses tasks with
+  // Errc::cancelled. The pool refuses tasks as FiberPool::submit() does, and leaves them unchanged.
   // Throws: whatever go() throws.
   template <class F>
   Accepted submit(F&& task) {
     return submit_until({}, std::forward<F>(task));
   }
-  // Submits as above; also refuses with Errc::timed_out or cancelled if `until` ended the wait.
+  // Works like submit(), but refuses with Errc::timed_out or cancelled if `until` ended the wait.
   // Throws: whatever go() throws.
   template <class F>
   Accepted submit_until(const Until& until, F&& task) {
@@ -83,14 +83,14 @@ class OrderedStream {
       return pool_.submit(room_for(until), until, member);
     });
   }
-  // Submits to a pool as above, with options as for TaskGroup::spawn(). If the task's stop request
-  // or deadline drops it, the task counts as one that threw operation_canceled.
+  // Submits a task to the stream's pool, with options as for TaskGroup::spawn(). If a stop request
+  // or deadline drops the task, the stream reports operation_canceled as the task's exception.
   // Throws: whatever TaskGroup::spawn() throws.
   template <class F>
   Accepted submit(const SubmitOptions& options, F&& task) {
     return submit_until(options, {}, std::forward<F>(task));
   }
-  // Submits as above; also refuses with Errc::timed_out or cancelled if `until` ended the wait.
+  // Works like submit(), but refuses with Errc::timed_out or cancelled if `until` ended the wait.
   // Throws: whatever TaskGroup::spawn() throws.
   template <class F>
   Accepted submit_until(const SubmitOptions& options, const Until& until, F&& task) {
@@ -112,14 +112,14 @@ class OrderedStream {
     (void)wait_for_deliverer({});
     deliverer_.join();
   }
-  // Waits as finish() does; returns false if `until` ended the wait. finish() must still be called.
+  // Works like finish(), but returns false if `until` ended the wait. Call finish() in any case.
   // Throws: nothing.
   [[nodiscard]] bool finish_until(const Until& until) {
     in_order_.close();
     return wait_for_deliverer(until);
   }
 
-  // Returns the context of the tasks; an exception of a task or of the sink cancels it.
+  // Returns the context of the tasks; an exception from a task or the sink cancels it.
   [[nodiscard]] Context& context() noexcept { return context_; }
 
  private:
@@ -160,7 +160,7 @@ class OrderedStream {
     }
   };
 
-  // Receives the outcome of a task in the pool, which may also drop the task.
+  // Receives the outcome of a task in the pool; the pool may also drop the task.
   struct Outcome {
     std::optional<R> value;
     std::exception_ptr exception;
@@ -240,7 +240,7 @@ class OrderedStream {
       }
     }
     place.keep();
-    // The channel has as many places as there are permits, so the send does not park.
+    // The channel has room for `limit` tasks, and this task holds a place, so send() does not park.
     (void)in_order_.send(std::move(pending));
     return {};
   }
@@ -269,13 +269,13 @@ class OrderedStream {
     if (first) std::rethrow_exception(first);
   }
 
-  const detail::GroupPool pool_;  // Null: each task has a fiber.
+  const detail::GroupPool pool_;  // Null if each task has its own fiber.
   const SpawnOptions fibers_;
   Context context_;
   detail::Atomic<bool> is_abandoned_{false};
   Semaphore places_;
   Channel<Pending> in_order_;
-  JoinHandle<void> deliverer_;  // Destroyed first, because its destructor waits.
+  JoinHandle<void> deliverer_;  // Destroyed first; its destructor waits for the sink's fiber.
 };
 
 }  // namespace weft

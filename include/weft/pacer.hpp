@@ -1,4 +1,4 @@
-// Keeps a minimum time between starts.
+// Keeps a minimum time between the starts of tasks.
 #pragma once
 
 #include <chrono>
@@ -26,7 +26,7 @@ namespace weft {
 class Pacer {
  public:
   // Makes a pacer with `spacing`, rounded up to nanoseconds.
-  // Throws: std::invalid_argument unless `spacing` is above 0.
+  // Throws: std::invalid_argument if `spacing` is not above 0.
   template <class Rep, class Period>
   explicit Pacer(std::chrono::duration<Rep, Period> spacing)
       : spacing_(checked(detail::saturated_nanoseconds(spacing))) {
@@ -55,7 +55,7 @@ class Pacer {
   }
 
   // Returns a callable that calls next() and then `callable`; the pacer must outlive the result. In
-  // a pool, the wait in next() occupies a slot; to avoid this, call next() before the submit.
+  // a pool, the wait in next() occupies a slot; to avoid this, call next() before submit().
   // Throws: what moving `callable` throws.
   template <std::invocable F>
   [[nodiscard]] auto pace(F callable) {
@@ -69,7 +69,7 @@ class Pacer {
   void pause() noexcept { open_.reset(); }
   // Ends a pause; waiters then pass one by one, at least `spacing` apart.
   void resume() noexcept { open_.set(); }
-  // Returns whether the pacer is paused; may be stale.
+  // Returns whether the pacer is paused; the result may be stale.
   [[nodiscard]] bool is_paused_hint() const noexcept { return !open_.is_set_hint(); }
 
  private:

@@ -40,7 +40,7 @@ struct ParallelOptions {
 
 namespace detail {
 
-// Selects the pool in which the steps of a loop run, if any, and the options of the loop's tasks.
+// Holds the pool of a loop, which may be empty, and the options of the loop's tasks in that pool.
 struct LoopPool {
   GroupPool pool = {};
   const SubmitOptions* options = nullptr;
@@ -49,14 +49,14 @@ struct LoopPool {
   [[nodiscard]] Accepted spawn(TaskGroup& group, const F& task) const {
     return options == nullptr ? group.spawn_or_refuse(task) : group.spawn_or_refuse(*options, task);
   }
-  // While `scope` lives, a stop request of the tasks' options cancels the loop's context.
+  // While `scope` exists, a stop request of the tasks' options cancels the loop's context.
   void follow_stop(StopRegistration<CancelContext>& scope, Context& context) const noexcept {
     if (options != nullptr) scope.add(options->stop, {&context});
   }
 };
 
-// Distributes the numbers below `count` to several fibers, in runs of `grain` numbers. The function
-// does not depend on the type of the elements, so one loop serves all types.
+// Distributes the numbers below `count` to several fibers, in runs of `grain` numbers. The loop
+// works with numbers, so it does not depend on the type of the elements.
 template <class Step>
 void run_in_parallel(const LoopPool& where, std::size_t count, const ParallelOptions& options,
                      Step step) {
@@ -68,7 +68,7 @@ void run_in_parallel(const LoopPool& where, std::size_t count, const ParallelOpt
   const std::size_t runs = count / grain + (count % grain != 0 ? 1 : 0);
   Atomic<std::size_t> next{0};
   Atomic<std::size_t> done{0};
-  // A pool's task that calls a loop without a pool depends on everything that the steps wait for.
+  // If a pool's task calls a loop without a pool, the steps wait on behalf of that task.
   LocalNode* const task = where.pool ? nullptr : BehalfScope::task_of_caller();
   TaskGroup group(where.pool, {.fibers = options.fibers});
   StopRegistration<CancelContext> stop;
@@ -95,7 +95,7 @@ void run_in_parallel(const LoopPool& where, std::size_t count, const ParallelOpt
   // Every step has run, even if the pool has dropped tasks.
   if (done.load(relaxed) == runs) return;
   group.join();
-  // Without an exception, elements are skipped only if the caller's context has ended.
+  // join() has not thrown, so elements were skipped because the caller's context has ended.
   group.context().throw_if_over();
 }
 
@@ -137,12 +137,12 @@ concept MappingOf = StepOver<F, Range> &&
 }  // namespace detail
 
 // Calls `step(element)` for each element, several at once, and parks until all calls have returned.
-// `range` must be accessible by index; elements are taken in order. After an exception, and after
-// the end of the caller's context (context.hpp), no new step begins. A task of a pool may call
-// for_each(), and steps may wait for that pool, because the task's slot is free meanwhile. A step
-// counts as part of the task, so the step cannot wait for the end of that task.
-// Throws: the first exception of a step; if the context ended, its cause, or std::system_error with
-// its error; what go() throws.
+// `range` must be accessible by index; elements are taken in order. After an exception or the end
+// of the caller's context (context.hpp), fibers only finish the `grain` elements that they have
+// taken. A task of a pool may call for_each(), and steps may wait for that pool, because the task's
+// slot is free meanwhile. A step counts as part of the task, so it cannot wait for the task's end.
+// Throws: the first exception of a step; the cause of the context's end, or std::system_error if it
+// has no cause; whatever go() throws.
 template <detail::IndexedRange Range, detail::StepOver<Range> Step>
 void for_each(Range&& range, Step step, const ParallelOptions& options = {}) {
   detail::call_for_each({}, range, step, options);

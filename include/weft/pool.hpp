@@ -1,4 +1,4 @@
-// Runs tasks in a pool of fibers with a hard limit on their number.
+// Runs tasks in a pool of fibers, and limits how many tasks run at once.
 #pragma once
 
 #include <chrono>
@@ -31,17 +31,17 @@ namespace weft {
 
 // Runs tasks in worker fibers, at most `capacity` at once.
 //
-// Workers start on demand, are reused LIFO, and retire when idle. Tasks start in the order of
-// acceptance, unless SubmitOptions change this order. A task that waits on its own pool, in
-// submit(), run() or a PoolTask, frees its slot meanwhile, so nested waits never run out of slots.
+// By default, workers start on demand, are reused in LIFO order, and retire when idle. Tasks start
+// in the order of acceptance, unless SubmitOptions or OnFull::caller_runs change it. A task that
+// waits on its own pool frees its slot (release_when_blocked), so nested waits find free slots.
 //
 // A task that can be called with a std::stop_token receives one. close(Close::cancel) and
-// PoolTask::cancel() request a stop through it. Small tasks without options allocate only in
-// async() and for the first token.
+// PoolTask::cancel() request a stop through it. Small tasks without options allocate only in the
+// async forms, in run_until() and for the first token.
 // Context: fibers, tasks of this pool and plain threads. run(), waits, join(), the destructor, and
 // all submits except the try_ forms park.
 // Throws: waits and join() throw std::system_error (std::errc::resource_deadlock_would_occur) in a
-// task of the pool, because they would wait for that task. Submits throw as submit() does.
+// task of the pool, because they would wait for that task. Submits throw what submit() throws.
 // Ordering: a submit synchronizes with the start of its task, and the task's end with the return of
 // each wait.
 // Lifetime: the pool may outlive the Runtime, whose destructor waits for the pool's tasks and, with
@@ -79,8 +79,8 @@ class FiberPool : private detail::WrongPoolCalls {
   // records of the pool; a stop token or a timeout allocates. The wait for room ends at the limit
   // of the call, or at the deadline or stop request of the task.
   // Throws: what building the task throws, and std::bad_alloc for a callable of more than 32 bytes
-  // and for the pool's first stop token. With options, also std::invalid_argument that names the
-  // field.
+  // and for the pool's first stop token. With options, also std::bad_alloc for the record, and
+  // std::invalid_argument that names the field.
   template <detail::PoolCallable F>
   Accepted submit(F&& callable) {
     return entry().hand_over(Room::as_configured, std::forward<F>(callable));
@@ -123,7 +123,7 @@ class FiberPool : private detail::WrongPoolCalls {
   // Submits each callable of a range. Without options, the call locks the pool once for up to 16
   // tasks. Callables are copied, or moved from a moved container or move iterators. Refused
   // callables are moved back. If making a task throws, earlier tasks may have been accepted.
-  // Returns: the number of accepted tasks, in order, as `value`; the first refusal, as `error`.
+  // Returns: the first refusal as `error`, and the number of tasks accepted before it as `value`.
   template <std::input_iterator Iterator, std::sentinel_for<Iterator> End>
   requires detail::PoolCallable<std::iter_value_t<Iterator>> Result<std::size_t> submit_bulk(
       Iterator first, End last) {
@@ -133,18 +133,18 @@ class FiberPool : private detail::WrongPoolCalls {
   Result<std::size_t> submit_bulk(Range&& callables) {
     return entry().in_bulk(std::forward<Range>(callables), Room::as_configured, {});
   }
-  // Works as submit_bulk(), but parks for room until the limit ends the wait, regardless of
+  // Works like submit_bulk(), but parks for room until the limit ends the wait, regardless of
   // on_full. After an error, the first `value` tasks have been accepted.
   template <detail::RangeOfTasks Range>
   Result<std::size_t> submit_bulk_until(const Until& until, Range&& callables) {
     return entry().in_bulk(std::forward<Range>(callables), Room::awaited, until);
   }
-  // Works as above, with `options` for each task.
+  // Works like submit_bulk() above, with `options` for each task.
   template <detail::RangeOfTasks Range>
   Result<std::size_t> submit_bulk(const SubmitOptions& options, Range&& callables) {
     return entry().in_bulk(std::forward<Range>(callables), Room::as_configured, {}, options);
   }
-  // Works as above, with `options` for each task.
+  // Works like submit_bulk_until() above, with `options` for each task.
   template <detail::RangeOfTasks Range>
   Result<std::size_t> submit_bulk_until(const SubmitOptions& options, const Until& until,
                                         Range&& callables) {
@@ -163,7 +163,7 @@ class FiberPool : private detail::WrongPoolCalls {
     return entry().started(
         entry().start(options, Room::as_configured, {}, std::forward<F>(callable)));
   }
-  // Works as async(), but parks for room until the limit ends the wait, regardless of on_full.
+  // Works like async(), but parks for room until the limit ends the wait, regardless of on_full.
   template <detail::PoolCallable F>
   [[nodiscard]] TaskOf<F> async_until(const Until& until, F&& callable) {
     return entry().started(entry().start(Room::awaited, until, std::forward<F>(callable)));
@@ -173,7 +173,7 @@ class FiberPool : private detail::WrongPoolCalls {
                                       F&& callable) {
     return entry().started(entry().start(options, Room::awaited, until, std::forward<F>(callable)));
   }
-  // Works as async(), but does not park. The handle is valid if there is no error.
+  // Works like async(), but does not park. The handle is valid if there is no error.
   template <detail::PoolCallable F>
   Result<TaskOf<F>> try_async(F&& callable) {
     return entry().start(Room::now, {}, std::forward<F>(callable));
@@ -186,22 +186,22 @@ class FiberPool : private detail::WrongPoolCalls {
   // Runs `callable` on a worker, in the caller's context, parks for its result and returns it. The
   // call does not allocate. A caller that is a task of the pool passes its slot to a new fiber for
   // `callable`, if no task is queued and no worker is free.
-  // Throws: the exception of `callable`; what async() throws; what PoolTask::get() throws after
-  // close(Close::discard).
+  // Throws: the exception of `callable`; what async() throws; what PoolTask::get() throws if the
+  // pool drops the task.
   template <detail::PoolCallable F>
   auto run(F&& callable) -> detail::PoolResult<F&> {
     return entry().run(callable);
   }
-  // Works as run() without options, but allocates memory.
+  // Works like run() without options, but allocates memory.
   template <detail::PoolCallable F>
   auto run(const SubmitOptions& options, F&& callable) -> detail::PoolResult<F&> {
     if (detail::is_empty_callable<std::decay_t<F>>(callable)) check(Errc::empty_task);
     return async(options, std::ref(callable)).get();
   }
-  // Works as run(), but `until` may end the wait for the result, and the wait for room if on_full
+  // Works like run(), but `until` may end the wait for the result, and the wait for room if on_full
   // waits. In that case the call returns no value, or false for a task without a result. A task
   // that has not begun by then never runs. A running task receives a stop request and continues
-  // without the caller. The task therefore owns its callable, in an allocation.
+  // without the caller. The task therefore owns its callable, and the call allocates.
   template <detail::PoolCallable F>
   [[nodiscard]] auto run_until(const Until& until, F&& callable) {
     return entry().in_time(until,
@@ -224,9 +224,9 @@ class FiberPool : private detail::WrongPoolCalls {
   [[nodiscard]] bool wait_idle_until(const Until& until);
 
   // Parks until `count` tasks have returned or thrown since the construction of the pool; dropped
-  // tasks do not count. To wait for 100 more tasks, a sole submitter passes the earlier completed +
-  // failed of stats(), plus 100. Returns false if `until` ended the wait, or if the pool is closed
-  // and empty before it reaches `count`.
+  // tasks do not count. To wait for 100 more tasks, a sole submitter reads stats() first, and
+  // passes completed + failed + 100. Returns false if `until` ended the wait, or if the pool
+  // becomes closed and empty earlier.
   [[nodiscard]] bool wait_for_completed(std::uint64_t count, const Until& until = {});
 
   // After pause() has returned, no task starts. Running tasks continue, and the pool accepts tasks
@@ -244,12 +244,12 @@ class FiberPool : private detail::WrongPoolCalls {
   // Waits as wait_paused() does; also returns false if `until` ended the wait.
   [[nodiscard]] bool wait_paused_until(const Until& until);
 
-  // Changes the capacity for later starts of tasks. Surplus idle workers retire now, surplus busy
-  // workers after their task. A retired worker counts as living until the FiberLocals of its tasks
-  // are destroyed. Accepted tasks stay accepted. The pool keeps at least min_workers workers.
+  // Changes the capacity for later starts of tasks; it may be below min_workers. Surplus idle
+  // workers retire now, surplus busy workers after their task. A retired worker counts as alive
+  // until the FiberLocals of its tasks are destroyed. Accepted tasks remain accepted.
   // Throws: std::invalid_argument for 0, and for kUnlimited if the pool grows eagerly.
   void resize(std::size_t capacity);
-  // Returns the last capacity set by resize(), the constructor or an autoscaler.
+  // Returns the last capacity set by resize() or the constructor.
   [[nodiscard]] std::size_t capacity() const noexcept;
   // Returns the number of slots that no running or accepted task needs; may be stale.
   [[nodiscard]] std::size_t available_hint() const noexcept;
@@ -266,11 +266,11 @@ class FiberPool : private detail::WrongPoolCalls {
   // Returns whether the pool is closed; may be stale because of reopen().
   [[nodiscard]] bool is_closed_hint() const noexcept;
   // Returns the token that tasks receive, for example for work that tasks start elsewhere. After
-  // close(Close::cancel) and reopen(), the token is new; tasks keep the token of their submit.
-  // Takes the pool's lock briefly. If memory for the first token runs out, the result is empty.
+  // close(Close::cancel) and reopen(), the token is new; earlier tasks keep the old token. Takes
+  // the pool's lock briefly. If memory for the first token runs out, the result is empty.
   [[nodiscard]] std::stop_token stop_token() const noexcept;
-  // Accepts tasks again; draining workers continue with the new tasks, counters are not reset.
-  // Throws: with prestart, prealloc or on_tick, as for weft::go(); the pool is open even then.
+  // Accepts tasks again, except under a closed parent. Draining workers continue; counters remain.
+  // Throws: with prestart, prealloc or on_tick, whatever go() throws; the pool is then open, too.
   void reopen();
 
   // Returns a consistent snapshot of the counters and gauges. Takes the pool's lock briefly.
@@ -298,9 +298,9 @@ class FiberPool : private detail::WrongPoolCalls {
   detail::StopRegistration<CloseOnStop> outer_stop_;
 };
 
-// Pauses a pool as FiberPool::pause() does, but until the destructor or a close(); resume() does
-// not end this pause. Several PauseScopes may pause a pool at once. A PauseScope is neither copied
-// nor moved.
+// Pauses a pool as FiberPool::pause() does. The pause lasts until the destructor or a close();
+// resume() does not end it. Several PauseScopes may pause a pool at once. A PauseScope cannot be
+// copied or moved.
 // Context: fibers and plain threads; no call parks.
 // Lifetime: the pool must outlive the PauseScope.
 class PauseScope {
@@ -314,7 +314,7 @@ class PauseScope {
 
  private:
   FiberPool& pool_;
-  // The number of the pool's open period; 0 if the pool was closed.
+  // The number of the pool's open period in which the pause began; 0 if the pool was closed.
   const std::uint64_t number_;
 };
 
@@ -324,7 +324,7 @@ class PauseScope {
 // ms at most, and so do not delay the end of a Runtime; a later Runtime may use the same pool.
 // Without a Runtime, the pool refuses tasks with Errc::no_runtime.
 // Context: fibers and plain threads; does not park.
-// Throws: as for the constructor of a pool; only the first call throws.
+// Throws: as for the constructor of a pool; only a call that has to create the pool throws.
 // Ordering: the first call synchronizes with the later calls.
 [[nodiscard]] FiberPool& default_pool();
 

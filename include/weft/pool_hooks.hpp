@@ -1,4 +1,4 @@
-// Reports a task that threw, to a handler.
+// Passes the exceptions of a pool's tasks to a handler.
 #pragma once
 
 #include <concepts>
@@ -16,9 +16,9 @@ namespace weft {
 // Describes a task that threw. A TaskInfo is valid only during the call of the handler.
 struct TaskInfo {
   std::string_view pool;  // PoolOptions::name.
-  // The task's place, from 1, among the tasks that left the pool's queue to run or to be dropped.
-  // The number equals the place in the order of acceptance if tasks start in that order and none
-  // runs by OnFull::caller_runs.
+  // The task's position, from 1, among the tasks that left the pool's queue to run or to be
+  // dropped. It equals the position in the order of acceptance if tasks start in that order and
+  // OnFull::caller_runs runs no task.
   std::uint64_t number = 0;
   const std::type_info* type = nullptr;  // The type of the callable; null without RTTI.
   std::uint64_t fiber = 0;               // this_fiber::id() of the task's fiber; 0: a plain thread.
@@ -47,8 +47,8 @@ class ExceptionHandler {
 
   // Returns whether there is a handler.
   [[nodiscard]] explicit operator bool() const noexcept { return handler_ != nullptr; }
-  // Calls the handler, which must not be empty. Only the pool makes this call, on the fiber whose
-  // task threw.
+  // Calls the handler, which must not be empty. Only the pool makes this call, on the fiber or
+  // plain thread that ran the task.
   void operator()(std::exception_ptr exception, const TaskInfo& task) const {
     handler_(std::move(exception), task);
   }

@@ -14,7 +14,7 @@ namespace weft {
 // Selects how a PoolSet chooses the pool for a task.
 enum class Balance : std::uint8_t {
   round_robin,  // Each pool in turn.
-  least_tasks,  // The pool with the fewest tasks, queued or running.
+  least_tasks,  // The pool with the fewest tasks: running, queued or waiting for room.
 };
 
 // Divides tasks among several pools with the same options. Each pool is an ordinary FiberPool with
@@ -24,11 +24,11 @@ enum class Balance : std::uint8_t {
 //   PoolSet pools(10, {.capacity = 5'000}, Balance::least_tasks);
 //   if (pools.submit(task)) ...
 //
-// Context, Throws, Ordering: as for FiberPool.
+// Context, Throws, Ordering: the same as for FiberPool.
 class PoolSet : private detail::WrongPoolCalls {
  public:
   // Makes `count` pools.
-  // Throws: as for FiberPool's constructor, and std::invalid_argument if `count` is 0.
+  // Throws: what FiberPool's constructor throws, and std::invalid_argument if `count` is 0.
   PoolSet(std::size_t count, const PoolOptions& each, Balance balance = Balance::round_robin)
       : balance_(balance) {
     if (count == 0)
@@ -45,8 +45,8 @@ class PoolSet : private detail::WrongPoolCalls {
   // Returns the iterator after the last pool.
   [[nodiscard]] auto end() noexcept { return pools_.end(); }
 
-  // Returns the pool for the next task, chosen by the Balance. round_robin takes the next pool with
-  // a free slot, if there is one.
+  // Returns the pool for the next task according to the Balance. round_robin selects the next pool
+  // with a free slot, if there is one.
   [[nodiscard]] FiberPool& next() noexcept {
     // Relaxed: no other data depends on the number.
     const std::uint64_t turn = turn_.fetch_add(1, detail::relaxed);
@@ -73,8 +73,8 @@ class PoolSet : private detail::WrongPoolCalls {
   }
   using WrongPoolCalls::submit;  // Compiler errors state which arguments a callable must take.
 
-  // Calls FiberPool::wait_idle() of each pool in turn: parks until each pool has been idle for a
-  // moment.
+  // Calls FiberPool::wait_idle() of one pool after another, so it parks until each pool has been
+  // idle once.
   // Throws: std::system_error (resource_deadlock_would_occur) if a task of one of the pools calls
   // it.
   void wait_idle() {

@@ -29,7 +29,7 @@ class PoolTask {
     std::swap(job_, other.job_);
     return *this;
   }
-  // Abandons the task, which still runs; its result is dropped.
+  // Abandons the task, which still runs. Drops its result; on_exception gets a later exception.
   ~PoolTask() {
     if (job_ != nullptr) job_->release_reference();
   }
@@ -37,7 +37,7 @@ class PoolTask {
   // Returns whether the handle has a task: false for a default-constructed handle, after get() and
   // after a move. All other calls require valid().
   [[nodiscard]] bool valid() const noexcept { return job_ != nullptr; }
-  // Returns whether the task has ended or was cancelled, so that waits do not park.
+  // Returns whether the task has ended or was cancelled. If so, waits do not park.
   [[nodiscard]] bool ready() const noexcept { return job_->ready(); }
   // Parks until ready() returns true.
   void wait() const noexcept { (void)job_->wait_until({}); }
@@ -53,9 +53,9 @@ class PoolTask {
     return last.job_->take();
   }
   // If the task has not begun, prevents it from running and returns true; its waiters continue at
-  // once. The task stays in the queue until it would have started; only then PoolStats::cancelled
-  // counts it. If the task has begun, requests a stop through the task's token, if there is one,
-  // and returns false.
+  // once. The task stays in the queue until it would have started, and PoolStats::cancelled counts
+  // it then. If the task has begun, requests a stop through the task's token, if there is one, and
+  // returns false.
   bool cancel() noexcept { return job_->cancel(); }
 
   // Returns the job, for a select; null for an invalid handle.
@@ -70,7 +70,7 @@ class PoolTask {
 
 // Makes a select case that is ready once the task has ended or was cancelled. With an invalid
 // handle, the case is never ready. A task of the same pool frees its slot while the select waits.
-// Context, Throws: whatever on_stop() throws.
+// Context, Throws: the same as for on_stop().
 template <class R, std::invocable Handler = detail::Nothing>
 [[nodiscard]] auto on_done(PoolTask<R>& task, Handler handler = {}) {
   return detail::PoolCase<Handler>(task.job(), std::move(handler));

@@ -6,15 +6,15 @@
 
 namespace weft {
 
-// Holds measurements of all tasks that have begun and ended since the pool's construction, as a
-// consistent snapshot of 8 KB. All values are 0 without PoolOptions::timings.
+// Holds a consistent snapshot (8 KB) of the measurements of all tasks that have begun and ended
+// since the pool's construction. All values are 0 without PoolOptions::timings.
 struct PoolTimings {
   // The time from the submitting call to the start of the task, including the wait for room.
   Histogram queue_wait;
   // The time from the start of a task to its end, including parks.
   Histogram run_time;
-  // The times from the first submitting call to the first and to the last end of a task. `total`
-  // divided by the number of tasks is the average time per task.
+  // `first` and `total` begin at the first submitting call, and last until the first and the last
+  // task has ended. `average` is `total` divided by the number of tasks.
   std::chrono::nanoseconds first{};
   std::chrono::nanoseconds total{};
   std::chrono::nanoseconds average{};

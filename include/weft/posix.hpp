@@ -1,4 +1,4 @@
-// Runs unchanged blocking libraries in fibers: their calls of the C library park the fiber. The
+// Runs unchanged blocking libraries in fibers: their calls to the C library park the fiber. The
 // library is weft-posix; docs/posix.md is its guide.
 #pragma once
 
@@ -19,9 +19,9 @@ enum class Locks : std::uint8_t {
   strict,  // The call blocks the worker instead of parking; report() counts the call.
   // The fiber parks while it holds the locks. Fibers that need such a lock park until it is
   // released, whether they have a Scope or not; plain threads block. `strict` applies instead in
-  // builds with debug_locks, during a pthread_once(), with more than 14 locks, and to locks taken
-  // before the first such Scope of the process. If a fiber that must not park needs such a lock,
-  // and a fiber of the same worker holds it, the process ends with a message.
+  // builds with debug_locks, during a pthread_once(), and with more than 14 locks. It also applies
+  // to locks taken before the process's first Scope with `carry`. The process ends with a message
+  // if a fiber that must not park needs a lock that another fiber of its worker holds.
   carry,
 };
 
@@ -31,21 +31,21 @@ struct ScopeOptions {
   Locks locks = Locks::strict;
 };
 
-// While a Scope exists, blocking calls of the C library park the calling fiber, whichever library
-// makes them. The intercepted calls are: reads and writes of sockets and pipes, connect, accept,
-// poll, select, epoll_wait, sleeps, waitpid, getaddrinfo, gethostbyname, opens and reads of files,
-// fsync, and waits for pthread condition variables and POSIX semaphores. The fiber stays on its
-// thread, as with this_fiber::Pin, and has its own values of pthread keys. this_fiber::until() can
-// end a call with ETIMEDOUT or ECANCELED. In a NoSwitch scope, or while the fiber holds a pthread
-// lock that it does not carry, a call blocks the worker, and report() counts it. Scopes nest; locks
-// are carried if any of the scopes has Locks::carry. A scope on a plain thread has no effect.
+// While a Scope exists, blocking calls to the C library, by any library, park the calling fiber.
+// It intercepts these calls: reads and writes of sockets and pipes, connect, accept, poll, select,
+// epoll_wait, sleeps, waitpid, getaddrinfo, gethostbyname, opens and reads of files, fsync, and
+// waits for pthread condition variables and POSIX semaphores. The fiber stays on its thread, as
+// with this_fiber::Pin, and has its own values of pthread keys. this_fiber::until() can end a call
+// with ETIMEDOUT or ECANCELED. In a NoSwitch scope, or while the fiber holds a pthread lock that it
+// does not carry, a call blocks the worker, and report() counts it. Scopes nest; locks are carried
+// if any of the scopes has Locks::carry. A scope on a plain thread has no effect.
 // Context: the fiber or plain thread that makes a Scope must destroy it; the destructor may park.
 // Ordering: calls synchronize as they do on threads.
 class Scope {
  public:
   // Begins the scope.
   // Throws: std::bad_alloc; std::system_error (std::errc::not_supported) under the thread
-  // sanitizer, or if the link order keeps the program's calls from this library.
+  // sanitizer, or if the link order prevents the interception of the calls.
   Scope() : Scope(ScopeOptions{}) {}
   explicit Scope(const ScopeOptions& options);
   // Ends the scope. The outermost scope destroys the values of pthread keys, which may park.
@@ -60,8 +60,8 @@ class Scope {
 
 // Returns a callable that calls `function` within a new Scope: `go(in_scope(f))` for a fiber,
 // `pool.submit(in_scope(f))` for a task.
-// Context: fibers and plain threads; does not park. The callable parks as Scope and `function` do.
-// Throws: what moving `function` throws; the callable throws as Scope and `function` do.
+// Context: fibers and plain threads; does not park. The callable parks if Scope or `function` does.
+// Throws: what moving `function` throws; the callable throws what Scope and `function` throw.
 template <class F>
 [[nodiscard]] auto in_scope(const ScopeOptions& options, F function) {
   return [options, function = std::move(function)]<class... Arguments>(
@@ -78,7 +78,7 @@ template <class F>
 // The BlockedCalls::reason of calls that this library does not intercept, such as stdio calls.
 inline constexpr std::string_view kNotIntercepted = "not intercepted";
 
-// Describes calls of one function, from one place in a Scope, that blocked their worker.
+// Describes calls that blocked their worker: calls to one function from one place in a Scope.
 // Context: plain value.
 struct BlockedCalls {
   std::string call;    // The name in the C library, such as "recv".
@@ -89,10 +89,10 @@ struct BlockedCalls {
   std::chrono::nanoseconds longest{0};
 };
 
-// Returns the calls that have blocked workers in this process, the longest total first. Calls that
-// are not intercepted are included if they last for RuntimeOptions::stall. With
-// WEFT_POSIX_SYSTEM_CALLS=1 in the environment, all such calls that wait are included (a diagnostic
-// mode, docs/posix.md). Names require RuntimeOptions::stall_calls and a build without sanitizers.
+// Returns the calls that have blocked workers in this process, ordered from the longest total time.
+// Includes calls that are not intercepted if they last for at least RuntimeOptions::stall. With
+// WEFT_POSIX_SYSTEM_CALLS=1 in the environment, includes all such calls that wait (a diagnostic
+// mode, docs/posix.md). Names need RuntimeOptions::stall_calls and a build without sanitizers.
 // Context: fibers and plain threads; does not park.
 // Throws: std::bad_alloc.
 [[nodiscard]] std::vector<BlockedCalls> report();

@@ -7,8 +7,8 @@
 #include <weft/result.hpp>
 
 // Each call records for Options::duration, and returns the samples, grouped by stack. A stack
-// begins with the fiber's name and its callable, as far as dumps show them. The live page offers
-// the same recordings (live_page.hpp).
+// begins with the fiber's name and its callable, if dumps show them. The live page offers the same
+// recordings (live_page.hpp).
 //
 //   const auto [text, error] = weft::profile::processor({.duration = 10s});
 namespace weft::profile {
@@ -17,7 +17,7 @@ enum class Format : std::uint8_t {
   // One line for each stack, the outermost call first: `GET /users;handler;...;parse 120000000`.
   // weft-symbolize adds the names of functions. flamegraph.pl and speedscope read this format.
   folded,
-  // The uncompressed profile.proto of pprof: `go tool pprof program file`, and speedscope.
+  // The uncompressed profile.proto, which `go tool pprof program file` and speedscope read.
   pprof,
 };
 
@@ -26,11 +26,11 @@ struct Options {
   Format format = Format::folded;
 };
 
-// Records what the workers compute. Takes a sample for each 10 ms of processor time that a worker's
-// thread uses, with the innermost 24 calls of its fiber. Folded stacks count nanoseconds of
-// processor time. Samples of a worker that looks for work are under `[worker]`. The threads of
-// blocking() and of the program itself are not sampled. Each sample sends SIGPROF to the thread.
-// The signal's handler stays installed, takes no lock and ends no wait of a fiber.
+// Records where workers use processor time. Takes a sample for each 10 ms of processor time that a
+// worker's thread uses, with the innermost 24 calls of its fiber. Folded stacks count nanoseconds
+// of processor time. Samples of a worker that looks for work are under `[worker]`. The threads of
+// blocking() and the program's own threads are not sampled. The thread receives SIGPROF for each
+// sample. The signal handler stays installed, takes no lock and ends no wait of a fiber.
 // Context: fibers and plain threads; parks for the duration, as blocking() does.
 // Errors: std::errc::operation_in_progress while another recording lasts; device_or_resource_busy
 // if the program handles SIGPROF itself; operation_not_supported under a sanitizer and in a
@@ -39,17 +39,17 @@ struct Options {
 [[nodiscard]] Result<std::string> processor(const Options& options = {});
 
 // Records how long fibers wait for other fibers, and in which calls: for mutexes, semaphores,
-// channels, selects, a Once, and room in a pool. A stack ends with the reason, such as `[mutex]`.
-// Folded stacks count nanoseconds from the park until the fiber runs again; a wait that still lasts
-// counts until the end of the recording. Waits that began before the recording are not sampled. If
-// there are many waits, a worker samples one wait in n, up to 1024, and counts it n times. Waits of
-// plain threads are not sampled. contention() and blocked() cannot record at the same time.
-// Context, Errors, Throws: whatever processor() throws, without device_or_resource_busy.
+// channels, selects, a Once, and room in a pool. A stack ends with the reason for the wait, such as
+// `[mutex]`. Folded stacks count nanoseconds from the park until the fiber runs again; a wait that
+// still lasts counts until the end of the recording. Waits that began before the recording are not
+// sampled. If there are many waits, a worker samples one wait in n, up to 1024, and counts it n
+// times. Waits of plain threads are not sampled. contention() and blocked() exclude each other.
+// Context, Errors, Throws: the same as for processor(), except device_or_resource_busy.
 [[nodiscard]] Result<std::string> contention(const Options& options = {});
 
-// Works as contention(), but also records sleeps and waits for timers, descriptors, joins, events
-// and blocking(). Only waits of pool workers without a task are not recorded.
-// Context, Errors, Throws: whatever contention() throws.
+// Works like contention(), but also records sleeps and waits for timers, descriptors, joins, events
+// and blocking(). It omits only waits of pool workers without a task, and waits for a stack.
+// Context, Errors, Throws: the same as for contention().
 [[nodiscard]] Result<std::string> blocked(const Options& options = {});
 
 }  // namespace weft::profile

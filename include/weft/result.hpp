@@ -6,9 +6,9 @@
 
 namespace weft {
 
-// Holds the value of a call, or the error that ended the call. After an error, `value` is the
-// progress of the call, if the call's documentation defines it. The error code is one of the system
-// (std::system_category) or of the library (weft::Errc).
+// Holds the value of a call, or the error that ended the call. After an error, `value` holds the
+// progress of the call, if the call's documentation defines it. The error code belongs to the
+// system (std::system_category or std::errc), to weft::Errc, or to a library such as weft-http.
 // Context: plain value.
 template <class T>
 struct [[nodiscard]] Result {
@@ -19,7 +19,7 @@ struct [[nodiscard]] Result {
   [[nodiscard]] explicit operator bool() const noexcept { return !error; }
 };
 
-// Holds the outcome of a call without a value; as any Result, it is true after success. It can be
+// Holds the outcome of a call without a value; like any Result, it is true after success. It can be
 // compared with codes and conditions, and converts from and to std::error_code:
 //
 //   if (!stream.wait_readable(1s)) stream.close();
@@ -44,7 +44,7 @@ struct Result<void> {
 
   // Returns true if there is no error.
   [[nodiscard]] explicit operator bool() const noexcept { return !error; }
-  // Converts to the error, for callers that store errors; a condition uses operator bool().
+  // Returns the error, for callers that store errors. A condition calls operator bool() instead.
   operator std::error_code() const noexcept { return error; }  // NOLINT: on purpose.
 
   [[nodiscard]] friend bool operator==(const Result& result, const std::error_code& code) noexcept {

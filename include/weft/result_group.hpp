@@ -18,8 +18,8 @@
 
 namespace weft {
 
-// Works as a TaskGroup whose tasks each return an R. join() returns the results in the order of the
-// spawns.
+// Works like a TaskGroup whose tasks each return an R. join() returns the results in the order of
+// the spawns.
 // Context, Throws, Ordering: as for TaskGroup; each spawn() may also park briefly, for a mutex.
 template <class R>
 class ResultGroup : private detail::WrongGroupCalls {
@@ -43,7 +43,7 @@ class ResultGroup : private detail::WrongGroupCalls {
   void spawn(const SubmitOptions& options, F&& task) {
     group_.spawn(options, with_place(std::forward<F>(task)));
   }
-  using WrongGroupCalls::spawn;  // Compiler errors state what a task must take.
+  using WrongGroupCalls::spawn;  // Makes compiler errors name the arguments of a task.
 
   // Parks until every task has ended. Returns the results and leaves the group empty.
   // Throws: the first exception of a task; the results are then dropped.
@@ -59,12 +59,12 @@ class ResultGroup : private detail::WrongGroupCalls {
     return results;
   }
 
-  // Waits for every task, so that join() does not park; returns false if `until` ended the wait.
+  // Waits for all tasks; a later join() does not park. Returns false if `until` ended the wait.
   [[nodiscard]] bool wait_until(const Until& until) noexcept { return group_.wait_until(until); }
 
   // Returns the context of the group, as TaskGroup::context() does.
   [[nodiscard]] Context& context() noexcept { return group_.context(); }
-  // Requests the stop of all tasks; join() still waits for them.
+  // Requests all tasks to stop; join() still waits for them.
   void cancel() noexcept { group_.cancel(); }
 
  private:

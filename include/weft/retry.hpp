@@ -19,7 +19,7 @@
 namespace weft {
 
 // Limits the retries of all callers that share the budget, so that retries do not multiply the load
-// of a failing service. Each retry takes one retry from the budget, which is full at first.
+// of a failing service. The budget is full at first, and each retry reduces it by one.
 // Context: fibers and plain threads; no call parks.
 class RetryBudget {
  public:
@@ -30,7 +30,7 @@ class RetryBudget {
   RetryBudget(const RetryBudget&) = delete;
   RetryBudget& operator=(const RetryBudget&) = delete;
 
-  // Counts a call, whether it is retried or not.
+  // Counts a call, whether or not it is retried.
   void count_call() noexcept;
   // Takes one retry from the budget. Returns false if none is left; the caller must then give up.
   [[nodiscard]] bool try_take() noexcept;
@@ -50,12 +50,12 @@ struct RetryOptions {
   // The largest number of attempts, including the first. At least 1.
   std::uint32_t attempts = 4;
   // The maximum delay before the second attempt; the maximum doubles for each further attempt. The
-  // delay is random between 0 and the maximum ("full jitter"), so callers that failed together do
-  // not try again together. Not below 0.
+  // delay is random between 0 and the maximum ("full jitter"), so callers that failed at the same
+  // time retry at different times. Not below 0.
   std::chrono::nanoseconds first_delay = std::chrono::milliseconds(50);
-  // The largest value that the maximum delay reaches. Not below 0.
+  // The upper bound of the maximum delay. Not below 0.
   std::chrono::nanoseconds max_delay = std::chrono::seconds(5);
-  // No attempt begins more than this time after the first attempt began; running attempts continue.
+  // After this time since the start of the first attempt, no attempt begins; running ones continue.
   std::chrono::nanoseconds total = kNever;
   // The shared budget of retries, which must outlive the call. Null: no budget.
   RetryBudget* budget = nullptr;
@@ -80,7 +80,7 @@ class TryAgain : public std::runtime_error {
   std::exception_ptr cause_;
 };
 
-// Returned by an attempt that has a result even if the attempt fails.
+// An attempt returns this type if it has a result even after a failure.
 template <class T>
 struct Attempt {
   T value;
@@ -89,8 +89,8 @@ struct Attempt {
 
 namespace detail {
 
-// Returns the delay before the next attempt, where `made` attempts, at least one, have been made.
-// `random` has 64 random bits.
+// Returns the delay that follows the attempt with the number `made`, which is at least 1. `random`
+// has 64 random bits.
 [[nodiscard]] std::chrono::nanoseconds backoff_delay(const RetryOptions& options,
                                                      std::uint32_t made,
                                                      std::uint64_t random) noexcept;
@@ -130,8 +130,8 @@ struct AttemptResult<Attempt<T>> {
 
 }  // namespace detail
 
-// Calls `attempt` until it succeeds, with growing delays, and returns its result. The attempt
-// decides whether it may be repeated: it throws TryAgain, or returns an Attempt<T> with
+// Calls `attempt` until it succeeds, with growing delays between calls, and returns its result. The
+// attempt decides whether it may be repeated: it throws TryAgain, or returns an Attempt<T> with
 // may_try_again. Other results and exceptions end the loop at once. The call returns the value of
 // the last attempt, or throws its exception.
 //
@@ -141,9 +141,9 @@ struct AttemptResult<Attempt<T>> {
 //     return Attempt<Response>{std::move(answer), is_busy};
 //   });
 //
-// `until` ends the delays, and no further attempt begins afterwards. The attempts themselves must
+// `until` ends a running delay, after which no further attempt begins. The attempts themselves must
 // observe `until`.
-// Context: fibers and plain threads; parks for the delays, outside of attempts.
+// Context: fibers and plain threads; parks for the delays between attempts.
 // Throws: what `attempt` throws, and std::invalid_argument for an option out of its range.
 template <std::invocable F>
 auto retry_until(const RetryOptions& options, const Until& until, F attempt) ->
@@ -168,8 +168,8 @@ auto retry_until(const RetryOptions& options, const Until& until, F attempt) ->
     if (failure != nullptr && !plan.next()) detail::rethrow_cause(failure);
   }
 }
-// Works as retry_until(), limited only by the options.
-// Context, Throws: whatever retry_until() throws.
+// Works like retry_until(), limited only by the options.
+// Context, Throws: the same as for retry_until().
 template <std::invocable F>
 auto retry(const RetryOptions& options, F attempt) {
   return retry_until(options, {}, std::move(attempt));

@@ -20,7 +20,7 @@
 
 namespace weft {
 
-// Describes a fiber that has kept its worker so long that other workers take over the queue.
+// Describes a fiber that has kept its worker so long that other workers take over its queue.
 struct StallReport {
   enum class Kind : std::uint8_t {
     blocked,  // The fiber is in a system call outside of weft.
@@ -29,71 +29,71 @@ struct StallReport {
   Kind kind;
   unsigned worker;  // The number of the worker.
   std::chrono::nanoseconds lasted;
-  // The fiber's name, callable and place of spawn, and a line for each of `calls`.
+  // The fiber's name, callable and spawn location, and a line for each of `calls`.
   std::string_view text;
-  // Return addresses of the fiber's calls, innermost first. At most 24; valid until the handler
-  // returns. Empty under a sanitizer, without RuntimeOptions::stall_calls, or if the fiber has
-  // continued.
+  // The return addresses of the fiber's calls, innermost first. At most 24; valid until the handler
+  // returns. Empty under a sanitizer, without RuntimeOptions::stall_calls, if the fiber has
+  // continued, or if its thread cannot be read, as when the program handles SIGURG.
   std::span<const void* const> calls = {};
 };
 
 struct RuntimeOptions {
   // The number of worker threads, at most 1024. 0: the value of WEFT_WORKERS, otherwise one per
-  // usable processor (affinity mask and cgroup quota). Without WEFT_WORKERS and with a monitor, the
-  // number follows changes of mask and quota within about 10 s while the runtime works. For more
-  // than 1024 the constructor throws std::invalid_argument.
+  // usable processor (affinity mask and cgroup quota). If WEFT_WORKERS is not set, a runtime with a
+  // monitor adapts the number to a new mask or quota within about 10 s while it works. The
+  // constructor throws std::invalid_argument above 1024.
   unsigned workers = 0;
-  // The stack size, in bytes, of a fiber without SpawnOptions::stack_size. 0 means 64 KiB.
+  // The stack size, in bytes, without SpawnOptions::stack_size. 0 means 64 KiB; at most 16 MiB.
   std::size_t stack_size = 0;
-  // The largest number of fibers at once; a spawn beyond it throws Errc::too_many_fibers. The count
-  // is accurate to workers x 1024.
+  // The largest number of fibers at once; a spawn beyond it throws Errc::too_many_fibers. The bound
+  // is accurate to workers x 1024 fibers. At least 1.
   std::size_t max_fibers = std::size_t{1} << 26;
   // Whether spawns fail while the system provides no more stacks. False: spawns succeed, and the
   // new fibers wait for stacks. True: spawns throw Errc::too_many_fibers while a fiber waits for a
   // stack. A worker detects missing stacks only when it starts a fiber, so up to workers x 1024
   // spawns may still succeed; accepted fibers wait.
   bool refuse_without_stacks = false;
-  // The memory, in bytes and without pages of files, that the process should not exceed. From 7/8
-  // of the goal on, unused stacks and records are given back. At the goal, spawns throw
-  // Errc::too_many_fibers until the process uses less than 15/16 of the goal. The use is checked at
-  // least every 10 ms, so up to workers x 1024 spawns may still succeed. 0: 7/8 of the limit of the
-  // control group (memory.max, memory.high), if there is one. Spawns then throw only if the fibers,
-  // counted as a page each, hold an eighth of the goal. SIZE_MAX: no goal. The option needs a
-  // monitor.
+  // The memory, in bytes and without file pages, that the process should not exceed. From 7/8 of
+  // the goal on, the runtime gives unused stacks and records back. At the goal, spawns throw
+  // Errc::too_many_fibers until the process uses less than 15/16 of the goal. The monitor checks
+  // the usage at least every 10 ms, so up to workers x 1024 spawns may succeed meanwhile. 0: 7/8 of
+  // the limit of the control group (memory.max, memory.high), if there is one. Spawns then throw
+  // only if the fibers, counted as one page each, use an eighth of the goal. SIZE_MAX: no goal.
+  // Requires a monitor.
   std::size_t memory_goal = 0;
   // Receives exceptions that leave detached fibers. Empty: the process ends (std::terminate) with
   // the throwing stack intact.
   std::function<void(std::exception_ptr)> on_exception = {};
-  // Reports stack overflows of fibers by a SIGSEGV and SIGBUS handler, which keeps the library
-  // loaded after dlclose(). The previous handler then receives every fault, and an overflow only
-  // after the report. A handler that is installed later must call this handler.
+  // Whether a SIGSEGV and SIGBUS handler reports stack overflows. It keeps the library loaded after
+  // dlclose(). It passes each fault to the previous handler, but reports an overflow first. A
+  // handler that is installed later must call weft's handler.
   bool report_overflow = true;
   // Receives a report of a deadlock: fibers exist, but none can ever run again. No fiber waits for
-  // time or a descriptor, and every plain thread waits in this library without a deadline. There
-  // are no false alarms; the detection takes at least 0.1 s. Empty: the report goes to stderr and
-  // the process aborts. The handler runs on a worker, outside of fibers, once for each deadlock.
-  // The handler may spawn, wake (for example by closing a channel) and end the process. If it
-  // throws, or waits in weft, the process ends. In the handler, weft::blocking runs in place.
+  // a timer or a descriptor, and each plain thread waits in weft without a deadline. There are no
+  // false alarms; the detection takes at least 0.1 s. A shortage of stacks is reported after 5 s
+  // without a run, whatever threads do. Empty: stderr gets the report; the process aborts. The
+  // handler runs on a worker, outside fibers, once for each deadlock. It may spawn and wake fibers,
+  // or end the process. A throw or a wait in weft ends it. Calls of blocking() run on the worker.
   std::function<void(std::string_view report)> on_deadlock = {};
-  // Receives one report of each cycle of fibers that wait for each other while other fibers live.
-  // Cycles consist of waits without a deadline or a stop token: waits for the end of a fiber by a
-  // JoinHandle, a WaitGroup or a TaskGroup, and waits for a Mutex or a SharedMutex. The report has
-  // the calls of each fiber. There are no false alarms, unless fibers unlock locks of other fibers.
-  // The monitor searches every minute, and once when all workers have slept for 0.5 s. Its thread
-  // calls the handler, under the rules of on_stall. Empty: the report goes to stderr.
+  // Receives one report of each cycle of fibers that wait for each other, even if other fibers run.
+  // Only waits without a deadline or a stop token count: for the end of a fiber (JoinHandle,
+  // WaitGroup or TaskGroup), a Mutex or a SharedMutex. The report shows each fiber's calls. It is a
+  // false alarm only if a fiber unlocks another fiber's lock. The monitor searches every minute,
+  // and once when all workers have slept for 0.5 s, but not among more than 5000 such waits. The
+  // handler runs on the monitor's thread and must not block. Empty: the report goes to stderr.
   std::function<void(std::string_view report)> on_partial_deadlock = {};
-  // Whether each Mutex and SharedMutex records its owners, in all runtimes of the process from now
-  // on, so that cycles with waits for these locks are found. Each call that may park then takes
-  // some nanoseconds longer. WEFT_LOCK_OWNERS=1 in the environment has the same effect.
+  // Whether each Mutex and SharedMutex records its owners, so that reported cycles include waits
+  // for locks. True affects all runtimes until the process ends. Each call that may park then takes
+  // a few nanoseconds longer. The environment variable WEFT_LOCK_OWNERS=1 has the same effect.
   bool lock_owners = false;
-  // A signal, such as SIGQUIT (Ctrl-\ in a terminal), on which the process writes all fibers to
-  // stderr and continues. 0: none. WEFT_DUMP_SIGNAL in the environment, a number or HUP, QUIT, USR1
-  // or USR2, overrides the option. If the signal is queued with a number, by `kill --queue 5` for
-  // example, the process records a profile::processor() for that many seconds instead, at most 60.
-  // The file is weft-profile-PID-NUMBER.folded in the folder WEFT_PROFILE_FOLDER of the
-  // environment, or in the working directory; its name is written to stderr. The constructor throws
-  // std::invalid_argument for a signal that cannot be handled or that reports a fault, such as
-  // SIGSEGV or SIGABRT, and if a living runtime has another signal.
+  // When the process receives this signal, such as SIGQUIT (Ctrl-\ in a terminal), it writes all
+  // fibers to stderr and continues. 0: none. The environment variable WEFT_DUMP_SIGNAL (a number,
+  // HUP, QUIT, USR1 or USR2) overrides the option. If the signal carries a number (`kill --queue
+  // 5`), the process instead calls profile::processor() for that many seconds, at most 60. The
+  // result goes to weft-profile-PID-NUMBER.folded in the folder that the environment variable
+  // WEFT_PROFILE_FOLDER names, or in the working directory. The file's name goes to stderr. The
+  // constructor throws std::invalid_argument for signals that cannot be handled or report faults
+  // (SIGSEGV, SIGABRT), and if another runtime uses another signal.
   int dump_signal = 0;
   // The largest number of threads for calls of weft::blocking; further calls wait. At least 1.
   std::size_t max_blocking_threads = 512;
@@ -101,28 +101,28 @@ struct RuntimeOptions {
   // computes or blocks for a long time delays the fibers queued on its worker, unless other workers
   // are idle. The options below then have no effect.
   bool monitor = true;
-  // The time after which a fiber that never waits yields in its next call of weft. At least 1 ms,
-  // which is also the accuracy.
+  // A fiber that has run for this long without waiting yields in its next call of weft. Accurate to
+  // 1 ms, and at least 1 ms.
   std::chrono::nanoseconds turn = std::chrono::milliseconds(1);
-  // A fiber that runs for this long without a switch is a stall: other workers take over the queue
+  // A fiber that runs for this long without a switch is stalled: other workers take over the queue
   // of its worker. At least 1 ms.
   std::chrono::nanoseconds stall = std::chrono::milliseconds(10);
   // The largest number of spare workers, which replace stalled workers. At most 1024.
   unsigned max_spare_workers = 16;
   // Called on the monitor's thread, once for each stall. The handler must not block, and may call
-  // weft only as a plain thread may. Empty: stderr reports a stall of 0.1 s or more, at most once a
-  // second.
+  // weft only as a plain thread may. Empty: the monitor writes stalls of 0.1 s or more to stderr,
+  // at most one a second.
   std::function<void(const StallReport&)> on_stall = {};
-  // Whether to find the calls of a stalled fiber. A thread in a system call is not interrupted. If
-  // the thread computes, a timer of its processor time interrupts it with SIGURG, unless the
-  // program handles SIGURG.
+  // Whether to find the call stack of a stalled fiber. A thread in a system call is not
+  // interrupted. If the thread computes, a timer of its CPU time interrupts it with SIGURG, unless
+  // the program handles SIGURG.
   bool stall_calls = true;
 };
 
 // Holds sums over all workers, which are exact if no fiber runs, and approximate otherwise.
 struct RuntimeStats {
   unsigned workers = 0;         // The result of Runtime::workers().
-  unsigned active_workers = 0;  // Workers that take part now, including spare workers.
+  unsigned active_workers = 0;  // Workers that are active now, with spare workers.
   std::uint64_t spawned = 0;    // Fibers spawned so far.
   std::uint64_t finished = 0;   // Fibers that have ended.
   std::uint64_t live = 0;       // spawned - finished.
@@ -139,7 +139,7 @@ struct RuntimeStats {
   // The number of these stacks whose memory has not been given back.
   std::uint64_t stacks_resident = 0;
   std::uint64_t record_bytes = 0;  // Memory of fiber records.
-  // Threads that make the calls for weft::blocking, or are available for them.
+  // Threads that run calls of weft::blocking, or are available for such calls.
   std::uint64_t blocking_threads = 0;
   std::uint64_t memory_goal = 0;           // Bytes; 0 for no goal.
   std::uint64_t memory_goals_reached = 0;  // The number of times that the goal was reached.
@@ -155,23 +155,23 @@ class BlockingPool;
 class DumpSignal;
 }  // namespace runtime
 
-// Owns the worker threads and everything that fibers need. A plain thread without a RuntimeScope
-// starts fibers in the process's first runtime or, after its end, in the oldest living runtime. A
-// child of fork() must not use a Runtime of its parent; the destructor of that Runtime has no
-// effect in the child. The child may make a new Runtime.
+// Owns worker threads and all state that they share. A plain thread without a RuntimeScope starts
+// fibers in the process's first runtime or, after its end, in the oldest living runtime. A child of
+// fork() must not use a Runtime of its parent; the destructor of that Runtime has no effect in the
+// child. The child may make a new Runtime.
 class Runtime {
  public:
   // Starts the workers.
   // Context: plain threads; does not park.
   // Throws: std::invalid_argument that names the option, std::bad_alloc, std::system_error if the
-  // system refuses a thread, a descriptor or memory.
+  // system refuses a thread, a descriptor, a signal handler or memory.
   explicit Runtime(const RuntimeOptions& options = {});
-  // Blocks until every fiber has ended, then stops the workers. After 5 s, or 0.1 s if an exception
-  // unwinds the caller, lists the remaining fibers on stderr once, with the text of an exception of
-  // run(). If a fiber has called exit(), does not wait or stop workers, because the process ends.
+  // Blocks until every fiber has ended, then stops the workers. After 5 s, lists the remaining
+  // fibers on stderr, once; after 0.1 s, with run()'s last exception, if an exception unwinds the
+  // caller. If a fiber has called exit(), the destructor neither waits nor stops the workers.
   // Context: plain threads; blocks the thread.
   ~Runtime();
-  // Not const, because g++ would bind a const reference to the braces in Runtime({}).
+  // With a const parameter, g++ would bind the reference to the braces in Runtime({}).
   Runtime(Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;
 
@@ -227,11 +227,11 @@ class Runtime {
     return wait_idle_until(Deadline::after(duration));
   }
 
-  // Requests the stop of all fibers: ends waits that use stop_token(), and runs stop callbacks.
+  // Requests a stop of all fibers: waits that use stop_token() end, and stop callbacks run.
   void request_stop() noexcept { (void)stop_source_.request_stop(); }
   // Returns the token for waits that end with the runtime: `channel.receive_until(value, token)`.
   [[nodiscard]] std::stop_token stop_token() const noexcept { return stop_source_.get_token(); }
-  // Calls request_stop(), then returns wait_idle_until(deadline). Workers run until the destructor.
+  // Calls request_stop(), then returns wait_idle_until(deadline). The destructor stops the workers.
   // Context: plain threads; blocks the thread.
   // Throws: std::bad_alloc if the list of fibers cannot be allocated.
   [[nodiscard]] bool shut_down_until(Deadline deadline) {
@@ -243,14 +243,14 @@ class Runtime {
     return shut_down_until(Deadline::after(duration));
   }
 
-  // Returns the number of workers that take part while no worker is stalled.
+  // Returns the number of active workers when no worker is stalled.
   [[nodiscard]] unsigned workers() const noexcept;
   // Returns counters and gauges, which may be stale. The call visits each worker.
   [[nodiscard]] RuntimeStats stats() const noexcept;
-  // Writes a line for each living fiber, a few hundred at most: id, name, state, wait, callable and
-  // place of spawn; see docs/diagnosis.md. The call takes a lock that spawns sometimes need, so
-  // avoid it on hot paths.
-  // Throws: std::bad_alloc, std::system_error.
+  // Writes a line for each living fiber: id, name, state, wait, callable and place of spawn (see
+  // docs/diagnosis.md). It writes at most a few hundred lines. The call takes a lock that spawns
+  // sometimes need, so avoid it on hot paths.
+  // Throws: exceptions of `out`, std::bad_alloc, std::system_error.
   void dump(std::ostream& out) const;
   // Returns the memory of unused stacks and records to the system at once.
   void trim() noexcept;
@@ -273,8 +273,8 @@ class Runtime {
   friend class RuntimeScope;
 };
 
-// While a RuntimeScope lives, its plain thread starts fibers in `runtime`, which must outlive it.
-// Scopes nest. A scope made by a fiber has no effect, because fibers use their own runtime.
+// While a RuntimeScope lives, the plain thread that made it starts fibers in `runtime`. The runtime
+// must outlive the scope. Scopes nest. A fiber's scope has no effect: a fiber uses its own runtime.
 // Context: the plain thread that makes the scope must destroy it; no call parks.
 class RuntimeScope {
  public:
@@ -294,8 +294,8 @@ class RuntimeScope {
 // Throws: whatever Runtime::dump() throws.
 void dump_fibers(std::ostream& out);
 
-// Runs `main` as a fiber of a new Runtime and waits for it and all other fibers, with the reports
-// of ~Runtime(). Returns the result of `main`.
+// Runs `main` as a fiber of a new Runtime, waits for this and all other fibers, and reports as
+// ~Runtime() does. Returns the result of `main`.
 // Context: plain threads; blocks the thread.
 // Throws: whatever Runtime() and Runtime::run() throw.
 // Ordering: the same as for Runtime::run().

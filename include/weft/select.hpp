@@ -41,7 +41,7 @@ class ReceiveCase final : public SelectCase {
   }
   // The select holds the channel's lock, but the lock analysis cannot see that.
   bool is_ready() noexcept override WEFT_NOT_ANALYZED { return channel_->can_receive(); }
-  // The value was transferred, or the channel was closed and there is no value.
+  // A wake completes the case: the value was transferred, or the channel is closed and drained.
   bool conclude() noexcept override { return true; }
 
   Channel<T>* const channel_;
@@ -124,7 +124,7 @@ class StopCase final : public SelectCase {
   StopRegistration<Request> registration_;  // Destroyed first, because it uses all other members.
 };
 
-// Limits how long a select waits for a ready case: until a deadline, or past() for on_default().
+// Limits how long a select waits for a ready case: until a deadline, or not at all (otherwise()).
 template <class Handler>
 class SelectLimit {
  public:
@@ -171,8 +171,8 @@ struct SelectPlan {
 }  // namespace detail
 
 // The functions below make the cases of a select(). Make each case in the call of select(), which
-// calls the handler of the chosen case. select() holds no lock then, so the handler may do
-// anything. A null channel disables its case, as a nil channel does in Go.
+// calls the handler of the chosen case. select() holds no lock while the handler runs, so the
+// handler may do anything. A null channel disables its case, as a nil channel does in Go.
 
 // Receives from `channel`. The handler takes a std::optional<T>, which is empty if the channel is
 // closed and drained. The case of such a channel stays ready.
@@ -258,10 +258,10 @@ std::size_t select(Cases&&... cases) {
   return result;
 }
 
-// The base class of all cases, which select_among() takes.
+// The base class of the cases that select_among() takes: all except on_timeout() and otherwise().
 using SelectCase = detail::SelectCase;
 inline constexpr std::size_t kNoCase = detail::kNoCase;
-// Works as select(), for a number of cases that is known only at run time. A case may be in only
+// Works like select(), for a number of cases that is known only at run time. A case may be in only
 // one select at a time.
 // Returns: the position in `cases`, or kNoCase if `until` ended the wait.
 // Throws: whatever select() throws.

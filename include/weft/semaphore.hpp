@@ -9,8 +9,8 @@
 
 namespace weft {
 
-// Works as a counting semaphore; one call may take several permits. A request for more permits than
-// exist blocks all later waiters, until permits are added or the request ends.
+// A counting semaphore; one call may take several permits. A request for more permits than exist
+// blocks all later waiters, until permits are added or the request ends.
 // Context: fibers and plain threads; acquire(), try_acquire_until() and try_acquire_for() park.
 // Ordering: release() synchronizes with the return of the acquire() that gets its permits.
 // Lifetime: the semaphore may be destroyed once every acquire has returned and no release will
@@ -31,7 +31,7 @@ class Semaphore {
     WEFT_TELL_LATE_WAIT(semaphore, try_acquire(count));
     (void)try_acquire_until({}, count);
   }
-  // Takes `count` permits without waiting. Returns false if fewer are free, or if a caller waits.
+  // Takes `count` permits without waiting. Returns false if fewer are free or a caller is waiting.
   [[nodiscard]] bool try_acquire(std::uint64_t count = 1) noexcept;
   // Waits as acquire() does. Returns false, without a permit, if `until` ended the wait.
   [[nodiscard]] bool try_acquire_until(const Until& until, std::uint64_t count = 1) noexcept;
@@ -40,14 +40,14 @@ class Semaphore {
                                      std::uint64_t count = 1) noexcept {
     return try_acquire_until(Deadline::after(duration), count);
   }
-  // Frees `count` permits. Callers may release more than they acquired, so a semaphore of 0 can
-  // signal. At most kMost permits are ever free.
+  // Frees `count` permits. Callers may release more than they acquired, so a semaphore with 0
+  // permits can serve as a signal. At most kMost permits are ever free.
   void release(std::uint64_t count = 1) noexcept;
   // Changes the number of permits to `permits`, and the number of free permits by the difference.
   // If the number of free permits becomes negative, callers get no permit until the number is
   // positive again.
   void resize(std::uint64_t permits) noexcept;
-  // Returns the number of free permits, which may be stale.
+  // Returns the number of free permits, or 0 if the number is negative; it may be stale.
   [[nodiscard]] std::uint64_t available_hint() const noexcept;
 
  private:

@@ -9,16 +9,16 @@ namespace weft {
 
 // Works like std::shared_timed_mutex: one writer or any number of readers own it. std::unique_lock,
 // std::shared_lock and std::scoped_lock work, and ConditionVariable accepts them. The mutex is not
-// recursive: a reader that locks again deadlocks if a writer has begun to wait in between. An owner
+// recursive: a reader that locks again deadlocks if a writer has begun to wait meanwhile. An owner
 // may lock on one thread and unlock on another.
 // Context: fibers and plain threads; lock(), lock_shared() and the _until and _for forms park.
-// Ordering: an unlock synchronizes with the lock of each owner that it excluded.
+// Ordering: an unlock synchronizes with each later lock that the former owner excluded.
 // Lifetime: the mutex may be destroyed once all other lock calls have returned and all other owners
 // have called unlock. These unlock calls need not have returned.
 // Fairness: FIFO, also for readers. An unlock passes the mutex to waiters, so no caller overtakes a
 // waiter. Adjacent readers in the queue enter together.
 // Invariants
-//   I1  state_ = kWriter or a multiple of kReader, one for each owner, + kWaiters + kNoted.
+//   I1  state_ is kWriter or one kReader for each reader, plus kWaiters and kNoted if set.
 //   I2  kWaiters is set whenever the list is not empty, and only while the mutex has an owner.
 //       kWaiters changes under waiters_lock_ only.
 //   I3  While kWaiters is set, callers become owners, and the last owner leaves, only under
@@ -26,8 +26,8 @@ namespace weft {
 //   I4  An unlock that has freed the mutex, and wakes no waiter, does not access the mutex any
 //       more. Unchecked: the absence of an access cannot be observed.
 //   I5  An owner that records itself has set kNoted first, and no unlock takes the fast path while
-//       kNoted is set. So each recorded owner removes its record before it leaves. The last owner
-//       clears kNoted.
+//       kNoted is set. Therefore each recorded owner removes its record before it leaves. The last
+//       owner clears kNoted.
 //       Unchecked: the records are in the scheduler.
 // Order
 //   [shared]  an unlock subtracts or stores (release) -> a lock adds (acquire), as does a caller
@@ -61,7 +61,7 @@ class SharedMutex {
   [[nodiscard]] bool try_lock_for(std::chrono::duration<Rep, Period> duration) noexcept {
     return try_lock_until(Deadline::after(duration));
   }
-  // Ends the caller's ownership as the writer. Without a writer, the process ends with a report.
+  // Ends the writer's ownership. If there is no writer, the process ends with a report.
   void unlock() noexcept {
     if (!leave(kWriter)) [[unlikely]]
       unlock_contended(kWriter);
@@ -100,7 +100,7 @@ class SharedMutex {
   static constexpr std::uint32_t kWriter = 1;
   static constexpr std::uint32_t kWaiters = 2;
   static constexpr std::uint32_t kReader = 4;
-  // Set while an owner is recorded for reports of deadlocks. The bit makes the state negative.
+  // Set while an owner is recorded for deadlock reports. A signed state is then negative.
   static constexpr std::uint32_t kNoted = 1U << 31;
 
   // `state` must not have the bit kNoted.
@@ -114,7 +114,7 @@ class SharedMutex {
     return static_cast<std::int32_t>(state) >= static_cast<std::int32_t>(kReader) &&
            state != (kReader | kWaiters);
   }
-  // Makes the caller an owner if that requires no wait. Relaxed loads of state_, here and
+  // Makes the caller an owner if the caller need not wait. Relaxed loads of state_, here and
   // elsewhere, are only checks before a compare-exchange decides.
   [[nodiscard]] bool take(std::uint32_t owner) noexcept {
     const std::uint32_t obstacles = owner == kWriter ? ~0U : kWriter | kWaiters;

@@ -1,5 +1,5 @@
-// Simulates whole services in one process and one thread, in virtual time, reproducibly from a
-// seed.
+// Simulates whole services in one process and one thread, in virtual time. The same seed always
+// gives the same run.
 //
 //   weft::sim::explore({.seeds = 1000}, [](weft::sim::World& world) {
 //     world.host("bank", [] { run_bank("0.0.0.0:8080"); });
@@ -11,11 +11,11 @@
 //     weft::sim::check(payments("bank") == orders("shop"), "each order is paid once");
 //   });
 //
-// The simulated code is the code of the program. A failure reports its seed. WEFT_SIM_SEED=<seed>
-// makes every explore() run only that seed. WEFT_SIM_TRACE=<file> stores a failure's story, its
-// list of events, for Perfetto. docs/simulation.md is the guide.
+// The simulation runs the program's own code. A failure reports its seed. WEFT_SIM_SEED=<seed>
+// makes every explore() run only that seed. WEFT_SIM_TRACE=<file> makes it write a failure's
+// story (its list of events) to a file for Perfetto. docs/simulation.md is the guide.
 // Context: fibers of the simulation; calls do not park.
-// Throws: functions of this namespace throw std::logic_error outside of a simulation.
+// Throws: fail(), settle(), random() and chance() throw std::logic_error outside of a simulation.
 #pragma once
 
 #include <chrono>
@@ -33,14 +33,14 @@ namespace weft::sim {
 
 // Selects how the simulation chooses the ready fiber that runs next.
 enum class Strategy : std::uint8_t {
-  // Each ready fiber has the same chance. Turns sometimes end early, with a probability that each
-  // run chooses.
+  // Each ready fiber is equally likely to run next. Turns sometimes end early, with a probability
+  // that the seed determines.
   random,
-  // Probabilistic concurrency testing: the fiber of the highest random priority runs, and loses
-  // that priority at Options::depth - 1 points of a run. The probability of finding a fault that
-  // needs at most that many changes of order has a known lower bound.
+  // Probabilistic concurrency testing: the fiber with the highest random priority runs, and loses
+  // this priority at Options::depth - 1 random points of a run. If a fault needs at most
+  // this many points, the probability of finding the fault has a known lower bound.
   priorities,
-  // Runs all schedules with at most Options::max_preemptions preemptions; for small bodies.
+  // Runs all schedules with at most Options::max_preemptions preemptions. Suits small bodies.
   exhaustive,
 };
 
@@ -52,46 +52,46 @@ struct Options {
   Strategy strategy = Strategy::random;
   unsigned depth = 3;
   unsigned max_preemptions = 2;
-  // The largest number of schedules of the exhaustive strategy. If there are more,
+  // The largest number of schedules that the exhaustive strategy runs. If there are more,
   // Report::is_complete is false.
   std::uint64_t max_schedules = 1'000'000;
   // The largest number of a host's fibers that interleave, as on that many workers. Another fiber
-  // begins when one of these fibers waits, or has had turns for 10 ms. 0: all fibers interleave.
+  // begins when one of these fibers waits, yields or has run for 10 ms. 0: all fibers interleave.
   unsigned workers = 0;
   // The time that each turn of a fiber takes, so that a loop that only checks the time ends.
   std::chrono::nanoseconds turn_time = std::chrono::microseconds(1);
-  // A run that exceeds one of these limits fails, because it seems not to end.
+  // A run that exceeds one of these limits fails, because it probably never ends.
   std::chrono::nanoseconds time_limit = std::chrono::hours(24 * 366);
   std::uint64_t max_turns = 100'000'000;
-  // If a ready fiber gets no turn for this time, it starves, and the run fails. 64 turn_time for
-  // each ready fiber are added, because a fiber may be passed over by chance. 0: no limit.
+  // If a ready fiber gets no turn for this time plus 64 turn_time for each ready fiber, it starves,
+  // and the run fails. The extra time allows for bad luck in the random choice. 0: no limit.
   std::chrono::nanoseconds starvation = std::chrono::seconds(10);
-  // The real time after which a fiber that runs without a wait is reported on stderr with its
-  // calls.
+  // The real time after which stderr reports a fiber that runs without a wait, with its call
+  // stack.
   std::chrono::nanoseconds patience = std::chrono::seconds(10);
   // The time for which fibers may continue after the end of the body; fibers that remain are leaks.
   std::chrono::nanoseconds grace = std::chrono::seconds(10);
-  // The bytes of a fiber's stack. The default exceeds a Runtime's, because the calls of
-  // weft::blocking() also run on this stack.
+  // The size of a fiber's stack in bytes. The default exceeds that of a Runtime, because the calls
+  // of weft::blocking() also run on this stack.
   std::size_t stack_size = std::size_t{256} << 10;
-  // Whether explore() repeats a failing run with fewer and earlier faults, and with fewer
-  // preemptions, while the run still fails.
+  // Whether explore() repeats a failing run with fewer, earlier faults and fewer preemptions, while
+  // it fails in the same way. Never for a data race or for the exhaustive strategy.
   bool shrinks = true;
-  // The number of rows of a failure's story.
+  // The largest number of rows in a failure's story, which keeps the last rows.
   std::size_t story_rows = 60;
-  // Called by explore() after each run, for test frameworks that count failures. Empty: no call.
+  // Called after each run without a failure, for test frameworks; true fails the run. Empty: none.
   std::function<bool()> has_failed = {};
 };
 
 // Describes the outcome of runs without a failure.
 struct Report {
-  std::uint64_t runs = 0;                 // Seeds, or schedules of the exhaustive strategy.
-  std::uint64_t turns = 0;                // Turns of fibers in all runs.
-  std::chrono::nanoseconds simulated{0};  // Virtual time of all runs.
-  bool is_complete = true;                // False if max_schedules left schedules out.
+  std::uint64_t runs = 0;                 // The number of seeds, or of exhaustive schedules.
+  std::uint64_t turns = 0;                // The number of fiber turns in all runs.
+  std::chrono::nanoseconds simulated{0};  // The total virtual time of all runs.
+  bool is_complete = true;                // False if max_schedules was too small.
 };
 
-// Describes a failed run. what() has the seed, the reason, how to repeat the run, and the story.
+// Describes a failed run. what() contains the seed, reason and story, and how to repeat the run.
 // Context: plain value; no call throws.
 class Failure : public std::runtime_error {
  public:
@@ -113,8 +113,8 @@ class Failure : public std::runtime_error {
 
 class Core;
 
-// Configures the network between the hosts. Streams (TCP) lose no bytes: a lost part is sent again
-// and arrives late. Settings affect later sends.
+// Configures the network between the hosts. Streams (TCP) lose no bytes: a lost segment is sent
+// again and arrives late. Settings affect later sends.
 // Context: fibers of the simulation; no call parks.
 // Throws: latency() throws std::invalid_argument unless 0 <= `least` <= `most`.
 class Network {
@@ -122,13 +122,13 @@ class Network {
   // Makes a Network that refers to the World's core.
   explicit Network(Core& core) noexcept : core_(core) {}
 
-  // Sets the latency range of datagrams and of the parts of streams, by default 0.2 to 2 ms.
+  // Sets the latency range of datagrams and stream segments, by default 0.2 to 2 ms.
   Network& latency(std::chrono::nanoseconds least, std::chrono::nanoseconds most);
-  // Sets the chance that a datagram or a part of a stream is lost. 0 by default.
+  // Sets the chance that a datagram or a stream segment is lost. 0 by default.
   Network& loss(double chance);
   // Sets the chance that a datagram arrives twice. 0 by default.
   Network& duplication(double chance);
-  // Limits the bytes that each host sends. 0, the default, means no limit.
+  // Limits the rate at which each host sends. 0, the default, means no limit.
   Network& bandwidth(std::uint64_t bytes_per_second);
 
  private:
@@ -137,7 +137,7 @@ class Network {
 
 // Selects the faults that World::disturb() injects at random moments.
 struct Disturbance {
-  // The largest number of faults of each kind, at random moments in [0, within] from now.
+  // The largest number of faults of each kind, which occur at random moments in [0, within].
   unsigned partitions = 0;
   unsigned restarts = 0;  // Crashes; a restart follows each crash.
   unsigned stops = 0;     // SIGSTOP, then SIGCONT.
@@ -151,19 +151,19 @@ struct Disturbance {
 
 // Sets the probabilities that calls of a host's fibers fail; see docs/faults.md.
 struct CallFaults {
-  // The probability that a socket call fails: no descriptors, addresses, names or memory; an
-  // aborted or reset connection.
+  // The probability that a socket call fails, for lack of descriptors, addresses, names or memory,
+  // because the network is unreachable, or because a connection is refused, aborted or reset.
   double sockets = 0;
-  // The probability that a file call fails: no descriptors, no room, an unreadable or unwritable
-  // disk. With the same probability, a read or a write transfers only a part.
+  // The probability that a file call fails, for lack of descriptors or room, or because the disk
+  // fails. With the same probability, a read or a write transfers only some of the bytes.
   double files = 0;
-  // The probability that `operator new` of an unaligned type throws std::bad_alloc.
+  // The probability that `operator new` without an alignment throws std::bad_alloc.
   double memory = 0;
 };
 
-// Controls the hosts and their faults. The body is a fiber of the host "world", which hosts reach
-// by name.
-// Context: fibers of the simulation; run_for() and run_until() park.
+// Controls the hosts and their faults. The body is a fiber of a host named "world", to which other
+// hosts can connect.
+// Context: fibers of the simulation; run_for(), run_until() and check_end() park.
 // Throws: std::invalid_argument for an unknown name, for an empty or used name of a new host, if a
 // call ends or stops the world, and for disturb() without hosts.
 class World {
@@ -180,18 +180,18 @@ class World {
   // Ends the host's process as SIGKILL does: its fibers never run again, and no object is
   // destroyed. The system closes its sockets, with a reset if a socket has unread bytes.
   void crash(std::string_view name);
-  // Ends the host as crash() does, but peers detect the end only when they send to the next
-  // process. Files lose unsynced data, as on a journaling file system.
+  // Ends the host as crash() does, but peers detect the end only when they send to the restarted
+  // host. Files lose unsynced data, as on a journaling file system.
   void power_off(std::string_view name);
   // Starts `main` again; if the host still runs, it crashes first.
   void restart(std::string_view name);
-  // Suspends the host's fibers until go_on(); its sockets still receive.
+  // Suspends the host's fibers until go_on(); its sockets still receive data.
   void stop(std::string_view name);
   // Lets the host's fibers run again after stop().
   void go_on(std::string_view name);
   // Waits until `main` and all fibers of the host have ended; parks. Fails the run if a fiber still
-  // lives after Options::grace, or if the host leaks open sockets or files. The caller then does
-  // not return. A host that has crashed leaks nothing.
+  // exists after Options::grace, or if the host leaks open sockets or files. If the run fails, the
+  // call does not return. A host that has crashed leaks nothing.
   void check_end(std::string_view name);
   // Returns whether the host has started and not crashed.
   [[nodiscard]] bool is_up(std::string_view name) const;
@@ -202,63 +202,63 @@ class World {
   void partition_one_way(std::string_view from, std::string_view to);
   // Ends all partitions.
   void heal();
-  // Ends partitions between the two hosts.
+  // Ends one partition between the two hosts, in both directions. Each partition() needs a call.
   void heal(std::string_view one, std::string_view other);
-  // Limits the number of the host's sockets. A further socket fails with too_many_files_open, and
-  // open sockets stay open.
+  // Limits the number of the host's sockets. Calls that open further sockets then fail with
+  // too_many_files_open; open sockets stay open.
   void limit_sockets(std::string_view name, std::size_t most);
 
-  // Makes the host's clocks, weft::Clock and weft::WallClock, run too fast, or too slow for a
-  // negative number. The range is (-1'000'000, 1'000'000]. Limits and timers follow these clocks,
-  // except in waits that have begun. Throws: std::invalid_argument for other numbers, and for the
-  // world.
+  // Makes the host's clocks, weft::Clock and weft::WallClock, run too fast, or too slow if the
+  // number is negative. The range is (-1'000'000, 1'000'000]. Limits and timers of later waits
+  // follow these clocks.
+  // Throws: std::invalid_argument for a number out of range, and for the host "world".
   void clock_drift(std::string_view name, double parts_per_million);
   // Makes calls of the host's fibers fail at random. The story shows each fault.
-  // Throws: std::invalid_argument for memory of the world; std::logic_error for memory if the
-  // program has its own operator new.
+  // Throws: if `faults.memory` is above 0: std::invalid_argument for the host "world", and
+  // std::logic_error if the program has its own operator new.
   void fail_calls(std::string_view name, const CallFaults& faults);
   // Moves the host's wall clock forwards or back. weft::WallClock and the dates of HTTP then
   // change.
   void clock_jump(std::string_view name, std::chrono::nanoseconds by);
 
-  // Creates or replaces a file on the host's disk. Relative paths also begin at the root.
+  // Creates or replaces a file on the host's disk. A relative path is also based on the root.
   void put_file(std::string_view name, const std::string& path, std::string bytes);
   // Returns a file as the host's processes would read it, or std::nullopt if there is none.
   [[nodiscard]] std::optional<std::string> file(std::string_view name,
                                                 const std::string& path) const;
-  // Crashes the host and removes all its files, before a restart().
+  // Crashes the host and removes all its files. To start it with the empty disk, call restart().
   void replace_disk(std::string_view name);
   // Limits the total size of the host's files in bytes. A write beyond this limit fails with
-  // no_space_on_device, and existing files stay.
+  // no_space_on_device, and existing files stay unchanged.
   void limit_disk(std::string_view name, std::uint64_t most);
 
-  // Lets fibers wait for real descriptors of this kind; otherwise such a wait fails the run. `kind`
-  // is the beginning of their links in /proc/self/fd: "pipe", "socket", "anon_inode:[eventfd]",
-  // "/dev/tty". The kind "thread" lets plain threads wake fibers. Events from outside take real
-  // time and no virtual time, and do not depend on the seed. While such an event may happen, each
-  // step of the virtual time waits up to 1 ms of real time for it, and deadlocks are not detected.
+  // Lets fibers wait for real descriptors of this kind; without it, such a wait fails the run.
+  // `kind` is the beginning of their links in /proc/self/fd: "pipe", "socket",
+  // "anon_inode:[eventfd]", "/dev/tty". "thread" lets plain threads wake fibers. External events
+  // take real time and no virtual time, and do not depend on the seed. While they may happen, each
+  // step of virtual time waits for them up to 1 ms of real time, and no deadlock is detected.
   void let_in(std::string_view kind);
 
   // Lets fibers connect to a real host, with TCP or a connected UDP socket. net::dial() and
   // net::resolve() then accept `name`, and return simulated addresses. The system resolves
-  // `address`, a name or an IP address; if it is empty, the system resolves `name`. After each call
-  // on such a connection the virtual time stands still for up to `patience` of real time. A crash
-  // of the calling host closes its connections. Throws: std::invalid_argument for an empty name,
-  // the name of a host of the world, or a negative patience.
+  // `address`, a name or an IP address; if it is empty, the system resolves `name`. After each
+  // connect, send or successful receive there, virtual time waits up to `patience` of real time for
+  // events. A crash of the calling host closes its connections.
+  // Throws: std::invalid_argument for an empty name, a simulated host, or a negative patience.
   void let_in_host(std::string_view name, std::string_view address = {},
                    std::chrono::nanoseconds patience = std::chrono::seconds(1));
 
   // Returns the network, for settings such as latency and loss.
   [[nodiscard]] Network& network() noexcept { return network_; }
 
-  // Injects faults, shown in the story, at random moments in and between the current hosts.
+  // Injects faults at random moments in the current hosts and between them. The story shows them.
   void disturb(const Disturbance& wanted);
 
-  // Calls `action` after `delay`, in a fiber of the world that does not count as a leak.
+  // Calls `action` after `delay`, in a fiber of the caller's host that does not count as a leak.
   void after(std::chrono::nanoseconds delay, std::function<void()> action);
   // Parks until `time` of virtual time has passed.
   void run_for(std::chrono::nanoseconds time);
-  // Parks until `condition` returns true. Calls `condition` after each pause. Returns false if
+  // Parks until `condition` returns true. Calls it at once and after each pause. Returns false if
   // `limit` passed first.
   bool run_until(const std::function<bool()>& condition, std::chrono::nanoseconds limit,
                  std::chrono::nanoseconds pause = std::chrono::milliseconds(10));
@@ -272,21 +272,21 @@ class World {
   Network network_;
 };
 
-// Runs `body` once for each seed, each in its own world, and returns when all runs have passed.
-// Only one call of explore() may run in a process. A run fails if a check() is false, an exception
+// Runs `body` once for each seed, each time in a new world, and returns when all runs have passed.
+// Further calls meanwhile wait for this one. A run fails if a check() is false, an exception
 // leaves a fiber, a fiber starves, or the thread sanitizer reports a data race. A run also fails if
-// fibers or descriptors of the body, or descriptors of a host without fibers, remain after
-// Options::grace. A deadlock, a refused call or an exceeded limit of the options also fails the
-// run. Fibers of a finished world never run again, and their objects are not destroyed.
+// fibers or descriptors of the body remain after Options::grace, or if a host without fibers has
+// descriptors then. A deadlock, a call that the simulation refuses, or more time or turns than the
+// options allow fail it too. Fibers of a finished world never run again or destroy their objects.
 // Context: plain threads; blocks the thread.
-// Throws: Failure, std::system_error, std::invalid_argument.
+// Throws: Failure, std::system_error, std::invalid_argument, std::logic_error, std::runtime_error.
 Report explore(const Options& options, const std::function<void(World&)>& body);
 // Runs `body`, which has no hosts, as explore() does, with one seed or WEFT_SIM_SEED.
-// Context, Throws: whatever explore() throws.
+// Context, Throws: the same as for explore().
 void run(const std::function<void()>& body, Options options = {});
-// Works as explore(), but runs each seed twice. A Failure describes the first decision that
-// differs, and the calls of all fibers at that moment.
-// Context, Throws: whatever explore() throws.
+// Works like explore(), but runs each seed twice. A Failure describes the first decision that
+// differs, and the call stacks of all fibers at that moment, or two stories that differ.
+// Context, Throws: the same as for explore().
 Report check_determinism(const Options& options, const std::function<void(World&)>& body);
 
 // The functions below are for fibers of a simulation.
@@ -294,25 +294,25 @@ Report check_determinism(const Options& options, const std::function<void(World&
 // Returns whether the caller is a fiber of a simulation.
 // Context: fibers and plain threads; does not park.
 [[nodiscard]] bool is_simulated() noexcept;
-// Parks until every other fiber waits for time or for the caller. One fiber at a time may call it.
+// Parks until all other fibers wait for a time or the caller. A second caller gets a logic_error.
 // Context: fibers of the simulation; parks.
 void settle();
-// Fails the run unless `holds` is true; the caller then does not return.
+// Fails the run unless `holds` is true; after a failure the call does not return.
 void check(bool holds, std::string_view sentence);
 // Fails the run. The caller never runs again.
 [[noreturn]] void fail(std::string_view sentence);
-// Adds a row to the story, in the column of the caller's host. No effect outside of a simulation.
+// Adds a row to the story, in the column of the caller's host. Has no effect outside a simulation.
 void note(std::string_view text);
-// Returns a random number in [0, bound) from the seed; `bound` is at least 1.
+// Returns a random number in [0, bound) from the seed. A bound of 0 throws std::invalid_argument.
 [[nodiscard]] std::uint64_t random(std::uint64_t bound);
 // Returns true with this probability; the seed determines the result.
 [[nodiscard]] bool chance(double probability);
-// Lets other fibers run first if the strategy chooses one. Call point() between two accesses to
-// data that fibers share without weft. No effect outside of a simulation.
+// Lets another fiber run first if the strategy selects one. Call point() between two accesses to
+// data that fibers share without weft. Has no effect outside a simulation.
 void point();
 // Simulates a computation: `time` of virtual time passes, and the caller keeps its worker
-// (Options::workers). No effect outside of a simulation. Context: fibers and plain threads; parks
-// fibers of a simulation.
+// (Options::workers). Has no effect outside a simulation.
+// Context: fibers and plain threads; parks fibers of a simulation.
 void compute(std::chrono::nanoseconds time);
 
 }  // namespace weft::sim

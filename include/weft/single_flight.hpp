@@ -33,7 +33,7 @@ namespace weft {
 // Context: fibers and plain threads with a runtime; run(), run_until() and the destructor park.
 // Throws: what Hash and Equal throw.
 // Ordering: the end of a run synchronizes with each call that returns its result.
-// Lifetime: the destructor waits for the runs; no call may then be in progress.
+// Lifetime: the destructor waits for the runs. No call may be in progress when it begins.
 template <class Key, class Value, class Hash = std::hash<Key>, class Equal = std::equal_to<Key>>
 class SingleFlight {
   static_assert(std::is_copy_constructible_v<Value>, "each caller is given a copy");
@@ -49,12 +49,12 @@ class SingleFlight {
 
   // Parks until the run for `key` has ended; begins a run if there is none. Returns a copy of the
   // result.
-  // Throws: also what the run and copies of its result throw; std::bad_alloc; what go() throws.
+  // Throws: also what the run, go() and copies of key, callable and result throw; std::bad_alloc.
   template <std::invocable F>
   [[nodiscard]] Value run(const Key& key, F&& callable) {
     return *run_until(key, {}, std::forward<F>(callable));
   }
-  // Waits as run() does. Returns nothing if `until` ended the wait; the run continues.
+  // Waits like run(). Returns nothing if `until` ended the wait; the run continues.
   // Throws: whatever run() throws.
   template <std::invocable F>
   [[nodiscard]] std::optional<Value> run_until(const Key& key, const Until& until, F&& callable) {

@@ -10,17 +10,17 @@
 
 namespace weft {
 
-// Requests a stop when the process receives one of the given signals, as Go's signal.NotifyContext
-// ends a context. A server takes the token in its options:
+// Requests a stop when the process receives one of the given signals, like Go's
+// signal.NotifyContext. A server takes the token in its options:
 //
 //   weft::StopOnSignal stop;  // Ctrl-C, or a container that ends.
 //   weft::http::Server server(handler, {.grace = 5s, .stop = stop.get_token()});
 //   const std::error_code error = server.serve(listener);
 //
 // The first signal requests the stop. The signals then have their former effect again, as after the
-// destructor: a second Ctrl-C ends a program whose shutdown takes too long. A signal belongs to one
-// object at a time, and at least one thread must not block the signal, as for io::SignalSet. The
-// object has a fiber, which waits for the signal.
+// destructor, so a second Ctrl-C ends a program whose shutdown takes too long. A signal belongs to
+// one object at a time. At least one thread must not block it, as for io::SignalSet. A fiber of the
+// object waits for the signal.
 // Context: fibers and plain threads; only the destructor parks.
 // Ordering: the receipt of a signal synchronizes with signal(); the stop request follows the
 // receipt.

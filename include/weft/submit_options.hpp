@@ -16,8 +16,8 @@ namespace weft {
 enum class Priority : std::uint8_t { high, normal, low };
 
 // Identifies the tasks of one customer, file or host, by a number, a string, or any type with
-// std::hash. Only the hash is kept. In the rare case that two keys have the same hash, tasks of one
-// key wait for tasks of the other key.
+// std::hash. A TaskKey stores only the hash. In the rare case that two keys have the same hash,
+// tasks of one key wait for tasks of the other key.
 // Context: plain value.
 class TaskKey {
  public:
@@ -48,30 +48,29 @@ class TaskKey {
 
 // Holds the options of a task: pool.submit({.priority = Priority::high, .key = host}, fetch).
 struct SubmitOptions {
-  // Accepted tasks of a higher priority start first, but no task is passed over more than 16 times
-  // in a row. Callers blocked in submit keep their order.
+  // Accepted tasks of a higher priority start first, but pass over a task at most 16 times in a
+  // row. Callers that wait for room keep their order.
   Priority priority = Priority::normal;
-  // Tasks with equal keys run one after another, in the order of acceptance. A task that must wait
-  // takes a place in the queue but no slot, and then starts as if no key had delayed it. A task
-  // must not wait for a task of the same key. With OnFull::caller_runs a task with a key waits for
-  // room instead.
+  // Tasks with equal keys run one after another, in the order of acceptance. A task that waits for
+  // its key uses a queue entry but no slot, and then starts as if no key had delayed it. A task
+  // must not wait for a task of the same key. OnFull::caller_runs works like OnFull::block for a
+  // task with a key.
   TaskKey key = {};
-  // The number of slots that the task takes, and the room that it needs to be accepted; at least 1.
-  // A weight above the capacity is refused with Errc::too_heavy. Tasks after a task that does not
-  // fit yet also wait, so no task overtakes it. If the capacity shrinks below the weight, the task
-  // runs alone. In a sub-pool, the task takes the same number of slots of each parent, after
-  // earlier waiters. A parent with fewer slots runs the task alone.
+  // The number of slots that the task uses; in the queue it counts as that many tasks. At least 1.
+  // A weight above the capacity is refused with Errc::too_heavy. No later task of the same priority
+  // overtakes a task that does not fit yet. If the capacity shrinks below the weight, the task runs
+  // alone. In a sub-pool, the task uses the same number of slots of each parent, and earlier
+  // waiters come first. A parent with fewer slots runs the task alone.
   std::size_t weight = 1;
   // A stop request drops a task that has not begun, as PoolTask::cancel() does. A running task
   // receives the request through its token. The request also ends a wait for room
   // (Errc::cancelled), as does the Until of the call.
   std::stop_token stop = {};
   // A task that has not begun by this deadline never begins. PoolStats::cancelled counts the task
-  // when it would have started. Waiters of the task continue at the deadline, and get() throws
-  // Errc::timed_out. The deadline also ends a wait for room.
+  // when it would have started. Callers that wait for the task continue at the deadline, and get()
+  // throws Errc::timed_out. The deadline also ends a wait for room.
   Deadline deadline = Deadline::never();
-  // A task that has run for this long receives a stop request; the task must take a
-  // std::stop_token.
+  // A task that has run for this long receives a stop request through its std::stop_token.
   std::chrono::nanoseconds timeout = kNever;
 };
 

@@ -35,21 +35,21 @@
 
 namespace weft {
 
-// Runs tasks that end before the group is destroyed, as in Go's errgroup. A task takes no argument,
-// a std::stop_token, or the group's Context&. The first exception cancels the group's context, and
-// join() throws the exception. Tasks may start tasks. The group can be used again after join(), but
-// a cancelled context stays cancelled.
+// Runs tasks, all of which end before the group is destroyed, like Go's errgroup. A task takes no
+// argument, a std::stop_token, or the group's Context&. The first exception cancels the group's
+// context, unless OnError::run_rest is set, and join() throws the exception. Tasks may start tasks.
+// The group can be used again after join(), but a cancelled context stays cancelled.
 //
 // A group with a FiberPool runs its tasks in the pool; groups may share a pool. A spawn that the
-// pool refuses throws std::system_error with the pool's code, and has no effect. If
+// pool refuses throws std::system_error with the pool's error, and has no effect. If
 // close(Close::discard) or the task's options drop an accepted task, join() throws
 // std::errc::operation_canceled, unless there is another exception. A task of the pool that waits
 // for the group frees its slot meanwhile. A stop request of the pool (close(Close::cancel),
-// PoolOptions::stop) cancels the context while a task runs that takes the context or a token.
+// PoolOptions::stop) cancels the context while a task that takes it or a token runs.
 // Context: fibers and plain threads; join(), waits and the destructor park. All spawns except
 // try_spawn() and spawn_after() park at the limit, or while the pool has no room.
-// Throws: std::bad_alloc; spawns also throw as weft::go(), or in a pool as FiberPool::submit().
-// Ordering: spawn() synchronizes with the start of the task, and its end with the return of join().
+// Throws: std::bad_alloc; spawns throw what weft::go() throws, or in a pool FiberPool::submit().
+// Ordering: spawn() synchronizes with the task's start, and the task's end with join()'s return.
 class TaskGroup : private detail::WrongGroupCalls {
  public:
   // Makes the group's context a child of the caller's context, if there is one.
@@ -59,14 +59,14 @@ class TaskGroup : private detail::WrongGroupCalls {
   // Makes the context a child of `parent`, which must outlive the group. Null means no parent.
   explicit TaskGroup(const Context* parent, const TaskGroupOptions& options = {})
       : TaskGroup(detail::GroupPool(), parent, options) {}
-  // Runs tasks in `pool`, which must outlive the group. The context is as in the first constructor.
+  // Runs tasks in `pool`, which must outlive the group. The context has the same parent as above.
   explicit TaskGroup(FiberPool& pool, const TaskGroupOptions& options = {})
       : TaskGroup(detail::group_pool(pool), this_fiber::context(), options) {}
-  // Makes a group for a class that is built on groups, with or without a pool.
+  // Makes a group, with or without a pool, for a class that contains the group.
   explicit TaskGroup(detail::GroupPool pool, const TaskGroupOptions& options = {})
       : TaskGroup(pool, this_fiber::context(), options) {}
-  // Cancels the remaining tasks and waits for them. After 5 s, lists the remaining fibers on stderr
-  // once. Drops exceptions that no join() has thrown.
+  // Cancels the remaining tasks and waits for them. After 5 s, lists the remaining fibers, or (with
+  // a pool) all fibers, on stderr once. Drops exceptions that no join() has thrown.
   ~TaskGroup() {
     context_.cancel();
     if (running_.wait_until(Deadline::past())) return;
@@ -76,25 +76,25 @@ class TaskGroup : private detail::WrongGroupCalls {
   TaskGroup(const TaskGroup&) = delete;
   TaskGroup& operator=(const TaskGroup&) = delete;
 
-  // Starts a task. Parks, in FIFO order, while `max_running` tasks run; then a pool applies its
-  // on_full. A spawn by a task of the group never waits for the limit, because that task holds a
-  // place. The new task is queued instead. When a task of the group ends, its fiber runs a queued
-  // task before waiting spawns continue. The same applies to spawns by tasks of nested groups.
-  // Throws: whatever the go() of weft or FiberPool throws. A refused task is unchanged.
+  // Starts a task. Parks, in FIFO order, while `max_running` tasks run; then a full pool applies
+  // its on_full. A spawn by a task of the group never waits for the limit; it queues the new task
+  // instead. A task of the group that ends runs a queued task before waiting spawns continue. The
+  // same applies to spawns by tasks of nested groups.
+  // Throws: whatever weft::go() or FiberPool::go() throws. A refused task is unchanged.
   template <detail::GroupTask F>
   void spawn(F&& task) {
     const Accepted accepted = spawn_or_refuse(std::forward<F>(task));
     if (accepted) return;
     WEFT_THROW(std::system_error(accepted.error, "weft::TaskGroup::spawn: refused by its pool"));
   }
-  // Works as spawn(), but returns the pool's refusal instead of throwing it.
+  // Works like spawn(), but returns the pool's refusal instead of throwing it.
   template <detail::GroupTask F>
   Accepted spawn_or_refuse(F&& task) {
     return start(detail::Room::as_configured, {}, std::forward<F>(task));
   }
-  // Works as spawn() in a pool, with options for the task. A task that takes a std::stop_token
-  // receives a token for the stop and the timeout of its options and for the end of the context. A
-  // task that is queued at the group's limit is not in the pool's queue, regardless of its options.
+  // Works like spawn() in a pool, with options for the task. The std::stop_token of a task reports
+  // its option `stop`, its timeout and the end of the context. A task that is queued at the group's
+  // limit is not in the pool's queue, regardless of its options.
   // Throws: also std::invalid_argument for a group without a pool; what FiberPool::submit() throws.
   template <detail::GroupTask F>
   void spawn(const SubmitOptions& options, F&& task) {
@@ -102,37 +102,37 @@ class TaskGroup : private detail::WrongGroupCalls {
     if (accepted) return;
     WEFT_THROW(std::system_error(accepted.error, "weft::TaskGroup::spawn: refused by its pool"));
   }
-  // Works as spawn(), but returns the pool's refusal instead of throwing it.
+  // Works like spawn(), but returns the pool's refusal instead of throwing it.
   template <detail::GroupTask F>
   Accepted spawn_or_refuse(const SubmitOptions& options, F&& task) {
     return start_with(options, detail::Room::as_configured, {}, std::forward<F>(task));
   }
-  // Starts a task without waiting. Refuses the task with Errc::full if `max_running` tasks run, or
-  // as FiberPool::try_submit() does.
+  // Starts a task without waiting. Returns Errc::full if `max_running` tasks run, or the refusal of
+  // FiberPool::try_submit().
   template <detail::GroupTask F>
   Accepted try_spawn(F&& task) {
     return start(detail::Room::now, {}, std::forward<F>(task));
   }
-  // Works as above in a pool, with options; throws as spawn().
+  // Works like try_spawn() above in a pool, with options; throws what spawn() throws.
   template <detail::GroupTask F>
   Accepted try_spawn(const SubmitOptions& options, F&& task) {
     return start_with(options, detail::Room::now, {}, std::forward<F>(task));
   }
-  // Starts a task; `until` may end the wait for a place in the group and the pool. Refuses the task
-  // with Errc::timed_out or cancelled, or as FiberPool::submit_until() does. Tasks of the group do
-  // not wait for the limit.
+  // Starts a task; `until` may end the wait for a place in the group and the pool. Returns
+  // Errc::timed_out or cancelled, or the refusal of FiberPool::submit_until(). Tasks of the group
+  // do not wait for the limit.
   template <detail::GroupTask F>
   Accepted spawn_until(const Until& until, F&& task) {
     return start(detail::Room::awaited, until, std::forward<F>(task));
   }
-  // Works as above in a pool, with options; throws as spawn().
+  // Works like spawn_until() above in a pool, with options; throws what spawn() throws.
   template <detail::GroupTask F>
   Accepted spawn_until(const SubmitOptions& options, const Until& until, F&& task) {
     return start_with(options, detail::Room::awaited, until, std::forward<F>(task));
   }
 
-  // Starts a task after `delay`, as spawn_until() does with the group's context. join() waits for
-  // the task; the end of the context drops the task. A delayed task does not count toward
+  // Starts a task after `delay`, like a spawn_until() with the group's context as the limit. join()
+  // waits for the task; the end of the context drops the task. A delayed task does not count toward
   // `max_running`. Does not park. If the start throws or the pool refuses the task, join() throws.
   // Throws: whatever weft::go() throws.
   template <class Rep, class Period, detail::GroupTask F>
@@ -143,12 +143,12 @@ class TaskGroup : private detail::WrongGroupCalls {
       WEFT_CATCH_ALL { keep(std::current_exception()); }
     });
   }
-  // The compiler's errors for these overloads state what a task must take.
+  // The compiler's errors for these overloads state which arguments a task must take.
   using WrongGroupCalls::spawn, WrongGroupCalls::spawn_or_refuse, WrongGroupCalls::try_spawn;
   using WrongGroupCalls::spawn_after, WrongGroupCalls::spawn_until;
 
-  // Parks until every task has ended. A slot may remain in use for a moment afterwards.
-  // Throws: the first exception of a task.
+  // Parks until every task has ended. Slots of the pool may remain in use a moment longer.
+  // Throws: the first exception of a task; std::errc::operation_canceled if a task was dropped.
   void join() {
     wait();
     if (const Errors errors = take(); errors.first) std::rethrow_exception(errors.first);
@@ -158,18 +158,18 @@ class TaskGroup : private detail::WrongGroupCalls {
     if (!pool_) return running_.wait();
     (void)wait_until({});
   }
-  // Waits as wait() does; returns false if `until` ended the wait.
+  // Works like wait(), but returns false if `until` ended the wait.
   [[nodiscard]] bool wait_until(const Until& until) noexcept {
     if (running_.wait_until(Deadline::past())) return true;
     return pool_.wait_without_slot([&]() noexcept { return running_.wait_until(until); });
   }
 
-  // Returns the context of the tasks. The context ends by cancel(), at its deadline, with its
-  // parent, or if a task throws.
+  // Returns the context of the tasks. cancel(), its deadline, the end of its parent, a stop of the
+  // pool or, except with OnError::run_rest, an exception of a task ends it.
   [[nodiscard]] Context& context() noexcept { return context_; }
   // Requests the stop of all tasks; join() still waits for them.
   void cancel() noexcept { context_.cancel(); }
-  // Returns and removes the kept exceptions, in the order of the throws. Call it after wait().
+  // Returns and removes the kept exceptions, in the order of occurrence. Call it after wait().
   [[nodiscard]] std::vector<std::exception_ptr> take_errors() {
     Errors errors = take();
     if (errors.first) errors.others.insert(errors.others.begin(), errors.first);
@@ -249,7 +249,7 @@ class TaskGroup : private detail::WrongGroupCalls {
     Place place_;  // Destroyed last.
     std::optional<F> task_;
   };
-  // Holds a task that another task of the group started at the limit.
+  // Holds a task that another task of the group spawned while the group was at its limit.
   template <class F>
   struct Queued final : detail::QueuedTask {
     template <class G>
@@ -260,7 +260,7 @@ class TaskGroup : private detail::WrongGroupCalls {
     std::optional<F> task;
   };
   // Lives during a submit. A member that is destroyed without having run was refused or, later,
-  // dropped; only this object can distinguish the cases. It keeps a unit of the group's count.
+  // dropped; only a Booking can distinguish the cases. It holds a unit of the group's count.
   class Booking {
    public:
     explicit Booking(TaskGroup& group) noexcept : group_(group) { group_.running_.add(); }
@@ -301,7 +301,7 @@ class TaskGroup : private detail::WrongGroupCalls {
     };
     return detail::submit_with_source(std::forward<F>(task), submit);
   }
-  // Waits for a permit as `room` specifies, then submits. A task of the group queues instead.
+  // Waits for a permit as `room` specifies, then submits the task. In a task, queues it instead.
   template <class F, class Submit>
   Accepted start(detail::Room room, const Until& until, F&& task, Submit submit) {
     if (is_limited() && !permits_.try_acquire()) {
@@ -330,7 +330,7 @@ class TaskGroup : private detail::WrongGroupCalls {
   [[nodiscard]] bool await_permit(const Until& until) noexcept {
     return pool_.wait_without_slot([&]() noexcept { return permits_.try_acquire_until(until); });
   }
-  // Submits with a permit, which the member then owns. `submit` passes it to a pool, if any.
+  // Submits a task with a permit, which its Member then owns. `submit` passes the Member to a pool.
   template <class F, class Submit>
   Accepted admit(F&& task, Submit submit) {
     using MemberOf = Member<std::decay_t<F>>;
@@ -365,7 +365,7 @@ class TaskGroup : private detail::WrongGroupCalls {
     WEFT_TRY { (void)detail::invoke_in(context_, task); }
     WEFT_CATCH_ALL { keep(std::current_exception()); }
   }
-  // Works as run(), then destroys the task and the values that it leaves to its fiber.
+  // Works like run(), then destroys the task and the values that it leaves to its fiber.
   template <class F>
   void run_to_end(std::optional<F>& task) {
     run(*task);

@@ -13,7 +13,7 @@ namespace weft {
 // Selects what happens to the other tasks of a group when a task throws.
 enum class OnError : std::uint8_t {
   cancel_rest,  // The group's context is cancelled; the first exception is kept.
-  run_rest,     // The other tasks continue; all exceptions are kept, the first in any case.
+  run_rest,     // The other tasks continue; all exceptions are kept, the first even without memory.
 };
 
 struct TaskGroupOptions {
@@ -22,8 +22,8 @@ struct TaskGroupOptions {
   OnError on_error = OnError::cancel_rest;
   // The deadline of the group's context.
   Deadline deadline = Deadline::never();
-  // The stack size and the name of the tasks' fibers in a group without a pool. The name's
-  // characters must outlive the group.
+  // The options of the tasks' fibers in a group without a pool. The name's characters must outlive
+  // the group.
   SpawnOptions fibers = {};
 };
 

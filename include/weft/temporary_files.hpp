@@ -10,9 +10,9 @@
 namespace weft::files {
 
 struct TemporaryOptions {
-  // The directory of the new path. Empty: TMPDIR of the environment, or "/tmp".
+  // The directory of the new path. Empty: the environment variable TMPDIR, or "/tmp".
   std::string folder = {};
-  // The name is `prefix`, random letters and `suffix`.
+  // The name is `prefix`, random letters and digits, and `suffix`.
   std::string prefix = "weft-";
   std::string suffix = {};
 };
@@ -28,7 +28,7 @@ class TemporaryPath {
   // Removes the current path and takes the path of `other`.
   TemporaryPath& operator=(TemporaryPath&& other) noexcept;
   // Removes the path with everything below it, regardless of the caller's context. Errors are
-  // ignored. A thread of file_group() does this; if no thread can start, the calling thread does.
+  // ignored. A thread of file_group() does this; without thread or memory, the calling thread does.
   ~TemporaryPath() { discard(); }
 
   // Returns the path; empty if there is none.
@@ -64,7 +64,7 @@ class TemporaryFile {
   [[nodiscard]] File& file() noexcept { return file_; }
   // Returns the path; empty if there is no file.
   [[nodiscard]] const std::string& path() const noexcept { return path_.get(); }
-  // Keeps the file under another name, as rename() does. Call sync() before, so that a power cut
+  // Keeps the file under another name, as rename() does. Call sync() first, so that a power cut
   // does not leave the name without the data. After an error the file stays temporary, unless
   // `until` ended the wait: in that case the file may have either name.
   // Errors: also the errors of rename(); Errc::closed if there is no file.

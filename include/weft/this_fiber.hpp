@@ -13,11 +13,11 @@
 // fiber.
 namespace weft::this_fiber {
 
-// Lets the ready fibers of this worker run first. A plain thread yields its processor.
+// Lets the ready fibers of the caller's worker run first. A plain thread yields its processor.
 void yield() noexcept;
-// Yields if the fiber's turn is over: it has run for RuntimeOptions::turn without a wait. All calls
-// that may wait also yield then; a loop without such calls may use yield_if_due(), at the cost of
-// one load. Has no effect on a plain thread.
+// Yields if the fiber has run for RuntimeOptions::turn without a wait. Most calls that may
+// wait also do this; a loop without such calls may use yield_if_due(), which costs one load. Has no
+// effect on a plain thread.
 inline void yield_if_due() noexcept { detail::give_way_if_due(); }
 
 // Parks until the deadline has passed; never returns early.
@@ -51,21 +51,21 @@ template <class Rep, class Period>
 // Sets the name to the first 31 characters of `name`. Has no effect on a plain thread.
 void set_name(std::string_view name) noexcept;
 
-// Returns the memory of the calling fiber's stack, below the current calls, to the system. Use it
-// in a fiber that has made a deep call, such as a handshake, and will wait for a long time.
-// trim_stack() makes a system call. Do not call it on another stack, such as a coroutine's, that
-// lies within a frame of the fiber. Otherwise the data between that stack and the fiber's last
-// frame would be lost. Has no effect on other stacks, on plain threads, and if memory is locked.
+// Gives the unused memory of the calling fiber's stack back to the system, with a system call. Use
+// it in a fiber that has made a deep call, such as a handshake, and will wait for a long time. Do
+// not call it on another stack, such as a coroutine's, that lies within a frame of the fiber.
+// Otherwise the data between that stack and the fiber's last frame would be lost. Has no effect on
+// a stack outside the fiber's stack, on a plain thread, or if memory is locked.
 void trim_stack() noexcept;
 
-// Returns whether the caller is a fiber. RuntimeOptions::on_deadlock runs outside of fibers; this
-// namespace then behaves as on a plain thread.
+// Returns whether the caller is a fiber. RuntimeOptions::on_deadlock runs outside of fibers; there,
+// the functions of this namespace behave as on a plain thread.
 [[nodiscard]] bool is_fiber() noexcept;
 
 // While this object lives, its fiber must not park or yield; otherwise the process ends with a
 // report and a dump. A NoSwitch protects code that depends on its thread, such as on the address of
-// a thread_local. Calls that need not wait are also checked. Scopes nest. Has no effect on a plain
-// thread.
+// a thread_local. Calls that can wait are permitted if they do not wait; yield() never is. Scopes
+// nest. Has no effect on a plain thread.
 // Context: the fiber or plain thread that makes the object must destroy it; no call parks.
 class NoSwitch {
  public:
@@ -94,7 +94,7 @@ class Pin {
   Pin& operator=(const Pin&) = delete;
 
  private:
-  bool pins_ = false;  // The fiber was not pinned before.
+  bool pins_ = false;  // Whether this scope has pinned the fiber.
 };
 
 }  // namespace weft::this_fiber

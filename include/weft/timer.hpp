@@ -1,4 +1,4 @@
-// Makes timers that callers can wait for, change and stop.
+// Provides timers that callers can wait for, change and stop.
 #pragma once
 
 #include <chrono>
@@ -19,10 +19,10 @@ namespace weft {
 
 namespace detail {
 
-// Holds the time of a Timer or Ticker, after which one wait succeeds, or one wait in each period.
-// No code runs at that time. Each waiter has its own timer, and a later caller reads the clock. So
-// a timer without waiters costs nothing, and a change of the time requires no clean-up.
-// Invariant: waiters_ contains all waiters; a caller that changes due_ wakes all of them.
+// Holds the time at which a Timer expires or a Ticker ticks next. No code runs at that time unless
+// a caller waits: each waiter has its own timer, and other callers read the clock. A timer without
+// waiters therefore costs nothing, and a change of the time requires no cleanup.
+// Invariant: waiters_ contains all waiters; set(), which may make due_ earlier, wakes all of them.
 class ClockSource {
  public:
   ClockSource(Deadline due, std::chrono::nanoseconds period) noexcept
@@ -32,7 +32,7 @@ class ClockSource {
 
   [[nodiscard]] bool try_wait() noexcept;
   [[nodiscard]] bool wait_until(const Until& until) noexcept;
-  // Returns true if a time was set and no wait for it had succeeded.
+  // Returns true if a time was set that had ended no wait.
   bool set(Deadline due, std::chrono::nanoseconds period) noexcept;
 
   // Accessors for a select, which holds the lock.
@@ -64,7 +64,7 @@ class ClockCase final : public SelectCase {
   // The select holds the source's lock, but the lock analysis cannot see that.
   bool is_ready() noexcept override WEFT_NOT_ANALYZED { return source_.due().passed(); }
   Deadline due() noexcept override WEFT_NOT_ANALYZED { return source_.due(); }
-  bool conclude() noexcept override { return false; }  // The time was changed meanwhile.
+  bool conclude() noexcept override { return false; }  // Only a change of the time wakes it.
 
   ClockSource& source_;
   Handler handler_;
@@ -72,8 +72,8 @@ class ClockCase final : public SelectCase {
 
 }  // namespace detail
 
-// Works like Go's time.Timer: it expires once, at a time that can be changed or withdrawn. One
-// waiter receives each expiry. After stop() or reset() has returned, the old time ends no wait.
+// Works like Go's time.Timer: it expires once, at a time that can be changed or withdrawn. Each
+// expiry ends one wait. After stop() or reset() has returned, the old time ends no wait.
 // Context: fibers and plain threads; wait(), wait_until() and wait_for() park.
 // Lifetime: the object may be destroyed once no caller waits.
 class Timer {
@@ -85,14 +85,14 @@ class Timer {
   explicit Timer(std::chrono::duration<Rep, Period> duration) noexcept
       : Timer(Deadline::after(duration)) {}
 
-  // Parks until the timer has expired, and unsets it. Parks forever while it is not set.
+  // Parks until the timer has expired, and unsets it. A timer that is not set never expires.
   void wait() noexcept { (void)wait_until({}); }
   // Waits as wait() does; returns false if `until` ended the wait.
   [[nodiscard]] bool wait_until(const Until& until) noexcept { return clock_.wait_until(until); }
   // Unsets the timer and returns true if the timer has expired; returns false otherwise.
   [[nodiscard]] bool try_wait() noexcept { return clock_.try_wait(); }
 
-  // Unsets the timer; waiters keep waiting. Returns true if a time was set and no wait succeeded.
+  // Unsets the timer; waiters keep waiting. Returns true if a time was set and ended no wait.
   bool stop() noexcept { return clock_.set(Deadline::never(), {}); }
   // Sets a new time. Returns what stop() would have returned.
   bool reset(Deadline deadline) noexcept { return clock_.set(deadline, {}); }
@@ -114,19 +114,19 @@ class Timer {
 class Ticker {
  public:
   // Makes a ticker that ticks after each `period`, rounded up to nanoseconds.
-  // Throws: std::invalid_argument unless `period` is above 0.
+  // Throws: std::invalid_argument if `period` is not above 0.
   template <class Rep, class Period>
   explicit Ticker(std::chrono::duration<Rep, Period> period)
       : Ticker(Checked{detail::saturated_nanoseconds(period)}) {}
 
-  // Parks until the next tick; parks forever after stop().
+  // Parks until the next tick; after stop(), no tick comes before the next reset().
   void wait() noexcept { (void)wait_until({}); }
   // Waits as wait() does; returns false, and takes no tick, if `until` ended the wait.
   [[nodiscard]] bool wait_until(const Until& until) noexcept { return clock_.wait_until(until); }
   // Takes the tick that is due; returns false if no tick is due.
   [[nodiscard]] bool try_wait() noexcept { return clock_.try_wait(); }
 
-  // Ends the ticks until a reset().
+  // Stops the ticks until the next reset().
   void stop() noexcept { (void)clock_.set(Deadline::never(), {}); }
   // Sets the next tick to one period from now.
   // Throws: as for the constructor.
@@ -156,13 +156,13 @@ class Ticker {
 };
 
 // Makes a select case that is ready when the timer expires.
-// Context, Throws: whatever on_stop() throws.
+// Context, Throws: the same as for on_stop().
 template <std::invocable Handler = detail::Nothing>
 [[nodiscard]] auto on_expiry(Timer& timer, Handler handler = {}) {
   return detail::ClockCase<Handler>(timer.clock(), std::move(handler));
 }
 // Makes a select case that is ready at a tick, and takes the tick if it is chosen.
-// Context, Throws: whatever on_stop() throws.
+// Context, Throws: the same as for on_stop().
 template <std::invocable Handler = detail::Nothing>
 [[nodiscard]] auto on_tick(Ticker& ticker, Handler handler = {}) {
   return detail::ClockCase<Handler>(ticker.clock(), std::move(handler));
@@ -176,7 +176,7 @@ class DelayedCall {
   DelayedCall() noexcept = default;
 
   // Prevents the call; its fiber then destroys the callable. Returns false if there is no call, or
-  // if the call has begun or was stopped before.
+  // if the call is due or was stopped before.
   bool stop() noexcept { return alarm_ != nullptr && alarm_->cancel(); }
 
  private:
@@ -189,30 +189,30 @@ class DelayedCall {
 
 // At `deadline`, starts a detached fiber that runs `callable`. The destructor of a runtime waits
 // for all pending calls that are not stopped.
-// Context, Throws: whatever go() throws.
+// Context, Throws: the same as for go().
 template <std::invocable F>
 DelayedCall call_at(Deadline deadline, F&& callable) {
   return DelayedCall(detail::set_alarm(deadline, detail::Task(std::forward<F>(callable))));
 }
-// Makes the call `duration` from now.
-// Context, Throws: whatever go() throws.
+// Works like call_at(), with a deadline `duration` from now.
+// Context, Throws: the same as for go().
 template <class Rep, class Period, std::invocable F>
 DelayedCall call_after(std::chrono::duration<Rep, Period> duration, F&& callable) {
   return call_at(Deadline::after(duration), std::forward<F>(callable));
 }
 
-// Works as call_at(), in a fiber with `options`, which another fiber starts at `deadline`. The
-// characters of the name must stay valid until then.
-// Context, Throws: as for go(). If the later start throws, the exception counts as a detached
-// fiber's.
+// Works like call_at(), but at `deadline` a fiber starts a second one with `options`, which runs
+// `callable`. The characters of `options.name` must stay valid until then.
+// Context, Throws: as for go(). If the second start throws, the exception is handled like one
+// that leaves a detached fiber.
 template <std::invocable F>
 DelayedCall call_at(const SpawnOptions& options, Deadline deadline, F&& callable) {
   return call_at(deadline, [options, late = std::decay_t<F>(std::forward<F>(callable))]() mutable {
     go(options, std::move(late));
   });
 }
-// Makes the call `duration` from now.
-// Context, Throws: whatever call_at() with options throws.
+// Works like call_at() with options, with a deadline `duration` from now.
+// Context, Throws: the same as for call_at() with options.
 template <class Rep, class Period, std::invocable F>
 DelayedCall call_after(const SpawnOptions& options, std::chrono::duration<Rep, Period> duration,
                        F&& callable) {

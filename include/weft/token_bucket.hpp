@@ -13,7 +13,7 @@
 namespace weft {
 
 struct TokenBucketOptions {
-  // The number of tokens that arrive in `per`, evenly. At least 1.
+  // The number of tokens that arrive, evenly spread, in each `per`. At least 1.
   std::uint64_t tokens = 1;
   // The period, in nanoseconds. Above 0.
   std::chrono::nanoseconds per = std::chrono::seconds(1);
@@ -21,16 +21,16 @@ struct TokenBucketOptions {
   std::uint64_t burst = 1;
 };
 
-// Limits an average rate: tokens arrive at the rate, the bucket holds up to `burst`, and each call
-// takes tokens. The bucket is full at first, and suits requests, bytes or messages in bursts:
+// Limits an average rate. Tokens arrive at this rate, the bucket holds up to `burst` tokens, and
+// each call takes some. The bucket starts full, and permits bursts (requests, bytes):
 //
 //   TokenBucket bytes({.tokens = 1'000'000, .per = 1s, .burst = 64'000});
 //   bytes.take(length);
 //
-// A Pacer keeps single starts apart and can be paused. A TokenBucket limits the number of starts
-// over time, with weights, and can refuse. Both use the clock of Deadline; rates are exact.
+// A Pacer enforces a time between starts, and can be paused. A TokenBucket limits the weight of
+// starts over time, and can refuse. Both use the clock of Deadline; a bucket's rate is exact.
 // Context: fibers and plain threads; take(), take_until() and take_for() park.
-// Throws: takes throw std::invalid_argument for a `count` above `burst`.
+// Throws: calls that take tokens throw std::invalid_argument for a `count` above `burst`.
 // Lifetime: the bucket may be destroyed once every call has returned.
 // Fairness: FIFO; try_take() does not overtake waiters.
 class TokenBucket {
@@ -41,11 +41,11 @@ class TokenBucket {
   TokenBucket(const TokenBucket&) = delete;
   TokenBucket& operator=(const TokenBucket&) = delete;
 
-  // Takes `count` tokens without waiting. Returns false if there are fewer, or if a caller waits.
+  // Takes `count` tokens without waiting. Returns false if fewer exist, or if a caller waits.
   [[nodiscard]] bool try_take(std::uint64_t count = 1);
-  // Parks until earlier callers have their tokens and there are `count` more; takes these tokens.
+  // Parks until earlier callers have their tokens, then until it can take `count` tokens.
   void take(std::uint64_t count = 1) { (void)take_until({}, count); }
-  // Waits as take() does. Returns false, and takes no token, if `until` ended the wait.
+  // Waits like take(). Returns false, and takes no token, if `until` ended the wait.
   [[nodiscard]] bool take_until(const Until& until, std::uint64_t count = 1);
   template <class Rep, class Period>
   [[nodiscard]] bool take_for(std::chrono::duration<Rep, Period> duration,
@@ -64,11 +64,11 @@ class TokenBucket {
   [[nodiscard]] Parts parts_of(std::uint64_t count) const noexcept {
     return static_cast<Parts>(count) * options_.per.count();
   }
-  // `now`, in nanoseconds, was read without lock_, so other callers may have passed a later time.
+  // `now`, in nanoseconds, was read without lock_, so other calls may have used a later time.
   [[nodiscard]] Parts parts_at(std::int64_t now) const noexcept WEFT_REQUIRES(lock_);
   void refill(std::int64_t now) noexcept WEFT_REQUIRES(lock_);
   [[nodiscard]] bool take_at(std::int64_t now, std::uint64_t count) noexcept WEFT_REQUIRES(lock_);
-  // Returns when `count` tokens will be available if no other caller takes any.
+  // Returns the time when `count` tokens will be available if no other caller takes any.
   [[nodiscard]] Deadline due(std::uint64_t count) noexcept WEFT_REQUIRES(lock_);
 
   const TokenBucketOptions options_;

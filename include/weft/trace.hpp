@@ -7,7 +7,7 @@
 #include <weft/result.hpp>
 
 // A trace contains the spawns, runs, waits and wakes of fibers; the steals, sleeps and polls of
-// workers; and the tasks of named pools. Each worker writes to its own ring, which keeps the newest
+// workers; and the tasks of pools. Each worker writes to its own ring, which keeps the newest
 // events. docs/watching.md shows a trace and its costs.
 //
 //   weft::trace::start();
@@ -19,14 +19,14 @@
 namespace weft::trace {
 
 struct Options {
-  // The number of events kept per worker, rounded up to a power of two; an event takes 48 bytes. A
-  // park and its wake make three events. Events of ended runtimes are kept, so a program that makes
-  // many runtimes needs memory for all their workers.
+  // The number of events kept per worker, rounded up to a power of two of at least 64. An event
+  // uses 48 bytes; a park with its wake is three events. Events of ended runtimes are kept, so a
+  // program that makes many runtimes needs memory for all their workers.
   std::size_t events_per_worker = std::size_t{1} << 16;
 };
 
-// Drops old records and begins to record. The calling worker begins at once. Other workers begin
-// within a millisecond or two, unless their fiber computes. A worker that cannot allocate its ring
+// Drops old records and begins to record. The calling worker begins at once. Each other worker
+// begins within about 2 ms, unless its fiber computes. A worker that cannot allocate its ring
 // records nothing.
 // Throws: std::bad_alloc.
 void start(const Options& options = {});
@@ -35,16 +35,16 @@ void stop() noexcept;
 // Returns whether a trace is being recorded.
 [[nodiscard]] bool is_on() noexcept;
 
-// Writes the JSON of Chrome's trace events: a track per worker, a slice per run of a fiber, an
-// arrow from each wake to the next run. If events were overwritten, arrows begin at the first
-// moment since which the trace has the events of all workers. May be called during a recording.
-// Context: fibers and plain threads; blocks the thread, for about a microsecond per event.
+// Writes JSON in Chrome's trace event format: a track per worker, a slice per run of a fiber, an
+// arrow from each wake to the next run. If events were overwritten, arrows begin only where the
+// trace has the events of all workers. May be called during a recording.
+// Context: fibers and plain threads; blocks the thread for about a microsecond per event.
 // Throws: std::bad_alloc, what the stream throws, and std::system_error if the system refuses the
-// thread on which a fiber's call runs.
+// thread that a fiber's call needs.
 void write(std::ostream& out);
 // Replaces a file with the output of write(). Returns the error of opening or writing the file;
 // after an error, a part of the output may have been written.
-// Context, Throws: whatever write() throws.
+// Context, Throws: the same as for write().
 [[nodiscard]] Result<void> write_file(const std::string& path);
 
 }  // namespace weft::trace

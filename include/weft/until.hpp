@@ -19,9 +19,9 @@ namespace weft {
 //   task.wait_until(50ms);
 //
 // An Until ends only waits: a call that need not wait succeeds, even after a stop request or a
-// passed deadline. After these, each wait ends at once. A duration counts from the construction of
-// the Until. Use Until as a type of parameters. An Until holds a stop_token that is moved in, such
-// as source.get_token(). An Until only refers to any other token, which must outlive the call.
+// passed deadline. A call that must wait then ends at once. A duration counts from the construction
+// of the Until. Use Until only as the type of parameters. It holds a stop_token that is moved in,
+// such as source.get_token(). It refers to any other token, which must outlive the call.
 // Context: plain value.
 class Until {
  public:
@@ -64,11 +64,11 @@ class Until {
     return earlier;
   }
 
-  // Returns whether a stop has been requested by the token, if there is one.
+  // Returns whether the token, if there is one, reports a stop request.
   [[nodiscard]] bool stop_requested() const noexcept {
     return token_ != nullptr ? token_->stop_requested() : held_.stop_requested();
   }
-  // Returns whether there is a token that may still request a stop.
+  // Returns whether there is a token that has requested a stop or may still request it.
   [[nodiscard]] bool can_be_stopped() const noexcept {
     return token_ != nullptr ? token_->stop_possible() : held_.stop_possible();
   }

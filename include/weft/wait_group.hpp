@@ -23,7 +23,7 @@ namespace weft {
 //       and clears the bit. While the bit is set, at least one waiter remains and keeps the group
 //       alive. Unchecked: a check needs the state of both the waiter and the waker.
 // Order
-//   [count]  done subtracts (release; acq_rel when it is the last) -> wait loads 0 (acquire).
+//   [count]  done subtracts (acq_rel) -> wait loads 0 (acquire).
 class WaitGroup {
  public:
   WaitGroup() noexcept = default;
@@ -42,7 +42,7 @@ class WaitGroup {
   }
 
   // Starts a detached fiber that is counted until `callable` and its captures have been destroyed.
-  // Exceptions of `callable` are handled as by weft::go().
+  // Exceptions of `callable` have the same effect as in weft::go().
   // Throws: whatever weft::go() throws; the count is then unchanged.
   template <std::invocable F>
   void go(F&& callable) {

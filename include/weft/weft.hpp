@@ -1,4 +1,4 @@
-// Includes everything that weft offers.
+// Includes all headers of weft's core.
 #pragma once
 
 #include <weft/accepted.hpp>

@@ -37,9 +37,9 @@ struct ContextOptions {
 //   timer.async_wait([](auto error) { ... });        // runs the handler as a fiber of its own.
 //
 // A thread of Asio collects the events of the context, and starts with the first object that needs
-// events. The thread spawns handlers in the runtime of plain threads. So this runtime must outlive
-// the context, for example as in run(). Asio's objects, and fibers that use them, must end before
-// their context. The destructor of the context waits for its handlers and their stacks.
+// events. The thread spawns handlers in the runtime that plain threads use. Therefore this runtime
+// must outlive the context, as it does in run(). Asio's objects and the fibers that use them must
+// end before the context. The destructor of the context waits for its handlers and their captures.
 // Context: fibers and plain threads; the destructor and waits park.
 // Throws: std::bad_alloc.
 class Context : public lib::execution_context {
@@ -110,7 +110,7 @@ class Context : public lib::execution_context {
 // concurrently. An object with several pending operations needs an asio::strand, as on a
 // thread_pool. Code in a strand must not park, because the strand belongs to a thread while the
 // code runs. A fiber that waits with use_fiber is outside of the strand.
-// Context: any thread; a call parks only if it runs a function in place that parks.
+// Context: any thread; a call parks only if it runs a parking function in place.
 // Throws: std::bad_alloc.
 class Executor {
  public:
@@ -147,7 +147,7 @@ class Executor {
     if (tracked_) return lib::execution::outstanding_work.tracked;
     return lib::execution::outstanding_work.untracked;
   }
-  // Returns the executor with another property.
+  // Returns a copy of the executor with the given property.
   [[nodiscard]] Executor require(lib::execution::blocking_t::possibly_t how) const noexcept {
     return Executor(*context_, how, tracked_);
   }
@@ -163,7 +163,7 @@ class Executor {
     return Executor(*context_, blocking_, false);
   }
 
-  // Runs `function` as a fiber, or in place if a fiber calls and `blocking` is `possibly`.
+  // Runs `function` as a fiber, or in place if the caller is a fiber and `blocking` is `possibly`.
   // Throws: whatever weft::go() throws; what `function` throws, if it runs in place.
   // Ordering: the call synchronizes with the start of `function`.
   template <class F>
@@ -201,8 +201,8 @@ class Executor {
   bool tracked_;  // Whether outstanding_ of the context counts this executor.
 };
 
-// Members are destroyed in reverse order: first the function, then the counts; when the last count
-// ends, the context may be destroyed.
+// Members are destroyed in reverse order: first the function, then the counts. The context may be
+// destroyed as soon as the last count ends.
 template <class F>
 struct Executor::Handler {
   Context::Running running;

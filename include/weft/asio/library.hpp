@@ -1,6 +1,6 @@
-// Selects the Asio of these headers: Boost's or, with WEFT_ASIO_STANDALONE, standalone Asio
-// (asio.hpp). All names are in an inline namespace named after the choice, so one program may
-// contain parts that use either library.
+// Selects the Asio library that these headers use: Boost's or, with WEFT_ASIO_STANDALONE,
+// standalone Asio (asio.hpp). All names are in an inline namespace named after the choice, so
+// different source files of one program may use different libraries.
 #pragma once
 
 #if defined(WEFT_ASIO_STANDALONE)
@@ -37,5 +37,5 @@ using SystemError = ::boost::system::system_error;
 }  // namespace WEFT_ASIO_LIBRARY
 }  // namespace weft::asio
 
-// Cancellation of single operations came with Boost 1.77.
+// Boost 1.77 introduced the cancellation of single operations.
 #define WEFT_ASIO_HAS_CANCELLATION (WEFT_ASIO_VERSION >= 101900)

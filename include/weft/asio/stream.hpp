@@ -1,4 +1,4 @@
-// Streams of weft for libraries on Boost.Asio: the synchronous calls of Beast, ssl::stream and
+// Provides streams for libraries on Boost.Asio, so that synchronous calls of Beast, ssl::stream and
 // others run on fibers. This header requires the headers of Boost, but no thread of Asio.
 #pragma once
 
@@ -35,7 +35,7 @@ inline boost::asio::io_context& unused_context() {
 }  // namespace detail
 
 // Returns the error as Asio reports it: eof, operation_aborted, timed_out; errors of the system are
-// unchanged.
+// unchanged, and all other errors become protocol_error.
 // Context: plain value.
 [[nodiscard]] inline boost::system::error_code to_boost(const std::error_code& error) {
   if (!error) return {};
@@ -87,7 +87,7 @@ class SyncStream {
     error = to_boost(result.error);
     return result.error ? 0 : result.value;
   }
-  // Works as the read_some() that stores its error, but throws the error.
+  // Works like the read_some() that stores its error, but throws the error.
   // Throws: the error, as a boost::system::system_error.
   template <class MutableBuffers>
   std::size_t read_some(const MutableBuffers& buffers) {
@@ -96,7 +96,7 @@ class SyncStream {
     if (error) throw boost::system::system_error(error);
     return count;
   }
-  // Works as the write_some() that stores its error, but throws the error.
+  // Works like the write_some() that stores its error, but throws the error.
   // Throws: the error, as a boost::system::system_error.
   template <class ConstBuffers>
   std::size_t write_some(const ConstBuffers& buffers) {
@@ -115,7 +115,7 @@ class SyncStream {
   [[nodiscard]] const lowest_layer_type& lowest_layer() const noexcept { return *this; }
   // Returns the wrapped stream, for example to set its deadlines.
   [[nodiscard]] Stream& stream() noexcept { return stream_; }
-  // Ends all waiting and later calls with Errc::closed.
+  // Ends all waiting and later calls with operation_aborted.
   void close() noexcept { stream_.close(); }
 
  private:

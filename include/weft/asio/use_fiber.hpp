@@ -1,4 +1,4 @@
-// Provides a completion token, with which an operation of Asio parks its caller until it has ended.
+// Provides a completion token that parks the caller of an Asio operation until the operation ends.
 //
 //   const std::size_t count = socket.async_read_some(buffer, use_fiber);
 //   socket.async_connect(endpoint, use_fiber[error]);              // Sets `error`, throws nothing.
@@ -19,12 +19,12 @@ namespace weft::asio {
 inline namespace WEFT_ASIO_LIBRARY {
 
 // Implements the token. The arguments of the operation's handler become the call's result, as with
-// Asio's own tokens: a leading error_code is thrown as a system_error, an exception_ptr is
-// rethrown. Without further arguments, the result is void; with one argument, its value; with
+// Asio's own tokens. The call throws a leading error_code as a system_error, and rethrows a leading
+// exception_ptr. Without further arguments, the result is void; with one argument, its value; with
 // several, a std::tuple. The error of an abandoned operation is operation_aborted. The operation
 // begins on its object's executor, and its handlers run there. The caller's stack holds the state
-// of the wait, so the call returns only after the operation. Limit: NoLimit, or the type of
-// use_fiber(until).
+// of the wait, so the call returns only after the operation. Limit is NoLimit, or the type that
+// use_fiber(until) selects.
 // Context: plain value; the operation parks, in fibers and plain threads.
 // Ordering: the operation synchronizes with the return.
 template <class Limit = detail::NoLimit, class Where = detail::Anywhere>
@@ -45,10 +45,10 @@ class UseFiber {
     return UseFiber<detail::BySignal, Where>({until}, where_, error_);
   }
 #endif
-  // Works as above, but calls cancel() on the operation's executor: `[&] { timer.cancel(); }`. This
-  // form works with every Boost, and with libraries without cancellation slots. If cancel() throws
-  // (as on a closed socket), the operation continues to its end; the call then throws the
-  // exception.
+  // Works like the overload above, but calls cancel() on the operation's executor: `[&] {
+  // timer.cancel(); }`. This form works with every version of Boost, and with libraries without
+  // cancellation slots. If cancel() throws (as on a closed socket), the operation continues to its
+  // end; the call then throws the exception.
   template <std::invocable Cancel>
   [[nodiscard]] auto operator()(const Until& until, Cancel cancel) const {
     return UseFiber<detail::ByCall<Cancel>, Where>({until, std::move(cancel)}, where_, error_);
@@ -65,9 +65,9 @@ class UseFiber {
 
   // Returns the limit, for async_result.
   [[nodiscard]] const Limit& limit() const noexcept { return limit_; }
-  // Returns where the operation begins, for async_result.
+  // Returns the executor on which the operation begins, or Anywhere, for async_result.
   [[nodiscard]] const Where& where() const noexcept { return where_; }
-  // Returns where errors are stored, for async_result; null: errors are thrown.
+  // Returns the address for errors, or null if errors are thrown, for async_result.
   [[nodiscard]] ErrorCode* error() const noexcept { return error_; }
 
   // Wraps an executor, so that its objects use the token by default, as with Asio's tokens:

@@ -17,14 +17,14 @@ inline namespace WEFT_ASIO_LIBRARY {
 // Reads an upgraded connection frame by frame (RFC 6455): no read extends beyond the current frame.
 // Beast reads ahead as far as it can and does not report how far. With this stream, Beast has read
 // nothing ahead once a message is complete. A talk may then return net::Next::idle if has_more() is
-// false. A system call may also deliver later bytes, which the stream keeps. The talk must pass the
-// connection of each of its calls to resume().
+// false. A system call may also deliver bytes of later frames, which the stream buffers. The talk
+// must pass the connection of each of its calls to resume().
 // Context: fibers and plain threads, one reader and one writer at a time; reads and writes park.
 // Throws: std::bad_alloc.
 // Ordering: as net::TcpStream.
 class FrameStream {
  public:
-  // Takes the connection of a call of the talk, which must outlive reads and writes in this call.
+  // Sets the connection that the talk's current call received; it must outlive reads and writes.
   void resume(http::Upgraded& upgraded) noexcept { upgraded_ = &upgraded; }
   // Returns true if a talk must not be idle, because bytes are buffered or a frame is incomplete.
   [[nodiscard]] bool has_more() const noexcept {
@@ -58,7 +58,7 @@ class FrameStream {
   void close() noexcept { upgraded_->close(); }
 
  private:
-  // The buffer's size in bytes; larger reads bypass the buffer.
+  // The buffer's size in bytes; reads of at least this size bypass the buffer.
   static constexpr std::size_t kAhead = 2048;
 
   // Returns the size of the frame header that has begun. The first two bytes of the header
@@ -111,7 +111,7 @@ class FrameStream {
   std::uint64_t payload_ = 0;    // The bytes of the frame that have not been read.
 };
 
-// A stream for boost::beast::websocket::stream.
+// Represents a stream for boost::beast::websocket::stream.
 using IdleStream = SyncStream<FrameStream>;
 
 }  // namespace WEFT_ASIO_LIBRARY

@@ -7,15 +7,15 @@
 
 namespace weft::detail {
 
-// A task and the fiber that will run the task at a given time. Until that time, an alarm occupies
-// two small records, but no stack. The handle and the fiber share the alarm. Fibers and plain
-// threads may call the functions of an alarm, which never park.
+// A task and the fiber that runs it at a given time. Until that time, an alarm occupies two small
+// records, but no stack. The handle and the fiber share the alarm. Fibers and plain threads may
+// call the functions of an alarm, which never park.
 class Alarm {
  public:
   Alarm(const Alarm&) = delete;
   Alarm& operator=(const Alarm&) = delete;
 
-  // Returns true if the task will not run; the alarm's fiber then soon destroys the task.
+  // Returns whether the call cancels the task. The alarm's fiber soon destroys a cancelled task.
   [[nodiscard]] virtual bool cancel() noexcept = 0;
   // The handle's destructor calls release(), which does not affect the task.
   virtual void release() noexcept = 0;

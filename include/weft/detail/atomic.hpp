@@ -37,9 +37,9 @@ using counting::full_fence;
 
 #else
 
-// Replaces std::atomic, without the functions that hide the memory order: no defaults, no
-// operators, no conversions. All functions are inlined: in a build that instruments only some
-// files, the linker must not choose between instrumented and plain versions.
+// Replaces std::atomic, but omits all that hides a memory order: default arguments, operators and
+// conversions. All functions are inlined: if a build instruments only some files, the linker must
+// not choose between instrumented and plain versions.
 template <class T>
 class Atomic {
  public:

@@ -7,16 +7,16 @@
 
 namespace weft::detail {
 
-// Returns the key of the LocalNode by which a pool finds the task that its caller runs. The node
-// lives at least as long as that task.
+// Returns the key of the LocalNodes that represent running pool tasks. A pool uses the key to find
+// its caller's task. Such a node lives at least as long as its task.
 [[nodiscard]] std::uint64_t key_of_pool_tasks() noexcept;
 
-// While a scope exists, the caller runs steps of a loop for a task that waits for the loop. While a
-// step waits for the task's pool, the task counts as waiting. The scope never parks or allocates.
+// While a scope exists, the caller runs loop steps for a task that joins the loop. While a step
+// waits for the task's pool, the task counts as waiting. The scope never parks or allocates.
 class BehalfScope : private LocalScope {
  public:
-  // Returns the node of the pool task that the caller runs, or for which it runs steps; otherwise
-  // null.
+  // Returns the node of the pool task that the caller runs or for which it runs loop steps, or null
+  // if there is no such task.
   [[nodiscard]] static detail::LocalNode* task_of_caller() noexcept;
   // `task` is the node of a task that cannot end before this scope.
   explicit BehalfScope(detail::LocalNode& task) noexcept;

@@ -7,16 +7,16 @@
 
 namespace weft::detail {
 
-// One park that a notifier, the clock or a stop request may end. The object is on the stack of the
-// parking caller, and its claim decides which of the three wins.
+// One park that a notifier, the clock or a stop request may end; a claim decides which of these
+// ends the park. The object is on the stack of the parking caller.
 //
-// A stop request may arrive at any moment, even before the caller's registers are saved, when a
-// wake would be too early. So the stop request and the park synchronize through phase_. A request
-// that precedes the park only stores kRequested. The code that runs after the switch reads
-// kRequested and ends the park.
+// A stop request may arrive at any moment. Before the caller's registers are saved, a wake would be
+// too early, so the stop request and the park synchronize through phase_. A request that precedes
+// the park only stores kRequested. The code that runs after the switch reads kRequested and ends
+// the park.
 //
-// The caller must not destroy this object before the call of the After has returned: the clock may
-// end a park during that call. A caller meets this requirement if it removes its waiter under the
+// The caller must not destroy this object until its After has returned, because the clock may end
+// the park while the After runs. A caller meets this requirement if it removes its waiter under the
 // lock that the After releases.
 // Order
 //   [phase]  start advances phase_ (release) -> request reads kParked (acquire): the waiter has
@@ -37,7 +37,7 @@ class BoundedPark {
     return until.deadline().passed() ? Claim::kClock : Claim::kStop;
   }
 
-  // Parks the caller as park_until() does; may be called once. Returns which party ended the park.
+  // Parks the caller as park_until() does; may be called once. Returns what ended the park.
   Claim::Winner park(After after, WaitReason reason) noexcept {
     if (!until_.can_be_stopped()) return park_until(after, reason, until_.deadline(), claim_);
     after_ = after;

@@ -9,7 +9,7 @@
 
 namespace weft {
 
-// What happens to a subscription when a full broadcast must drop the subscription's next value.
+// Selects what a send does if a subscription lacks the oldest value of a full broadcast.
 enum class OnLag : std::uint8_t {
   drop_oldest,   // The subscription misses the value, and counts the loss.
   disconnect,    // The subscription ends, and later receives report that.
@@ -38,15 +38,15 @@ struct BroadcastReader {
 };
 
 // Values are numbered from 1. Value n goes to place n % capacity, and stays until value n +
-// capacity is sent. A receiver that lags takes its next value under the lock of the value's place
-// only. Senders, and callers that must wait, use lock_. A send wakes the waiting receivers in
-// batches, between which it unlocks lock_, so woken receivers can wait again. A thread that holds
-// lock_ may lock a place; a thread that holds the lock of a place must not lock lock_.
+// capacity is sent. A receiver locks only the place of its next value, and also locks lock_ if it
+// must wait. Senders lock lock_. A send wakes waiting receivers in batches, and unlocks lock_ after
+// each batch, so woken receivers can wait again. A thread that holds lock_ may lock a place; a
+// thread that holds the lock of a place must not lock lock_.
 // Invariants
-//   I1  Receivers wait only for value next_, or for an earlier value whose send is waking them.
-//       Unchecked: a check would have to search the list.
-//   I2  Senders wait only while the oldest value is unread, or while the caller that has read that
-//       value is about to admit them. Unchecked: that caller holds no lock at that moment.
+//   I1  Receivers wait only for value number next_, or for an earlier value whose sender is waking
+//       them. Unchecked: a check would have to search receivers_.
+//   I2  Senders wait only until every holding subscription has read the oldest value and the last
+//       reader has admitted them. Unchecked: that reader holds no lock before it admits them.
 //   I3  Place::unread is the number of subscriptions with OnLag::hold_senders that have not yet
 //       received the value in the place. Unchecked: no list contains the subscriptions.
 class BroadcastCore {
@@ -74,7 +74,7 @@ class BroadcastCore {
   [[nodiscard]] std::size_t subscriptions_hint() const noexcept;
   [[nodiscard]] bool is_closed_hint() const noexcept;
 
-  // A select calls these accessors, the later ones while it holds the lock.
+  // A select calls these accessors. It calls can_send() and can_receive() while it holds the lock.
   [[nodiscard]] SpinLock& lock() noexcept WEFT_RETURNS_LOCK(lock_) { return lock_; }
   [[nodiscard]] WaitList& receivers() noexcept WEFT_REQUIRES(lock_) { return receivers_; }
   [[nodiscard]] WaitList& senders() noexcept WEFT_REQUIRES(lock_) { return senders_; }
@@ -95,7 +95,7 @@ class BroadcastCore {
   [[nodiscard]] std::size_t place_of(std::uint64_t number) const noexcept {
     return static_cast<std::size_t>(number % capacity_);
   }
-  // Returns whether the place of the next value is free.
+  // Returns whether the place for the next value is free.
   [[nodiscard]] bool has_room() noexcept WEFT_REQUIRES(lock_);
   // Stores the next value in its place. Requires has_room().
   void publish(void* value) noexcept WEFT_REQUIRES(lock_);
@@ -105,9 +105,9 @@ class BroadcastCore {
     return receiver != nullptr && (closed_ || receiver->amount < next_);
   }
   void wake_receivers_and_unlock() noexcept WEFT_RELEASES(lock_);
-  // Receives a value, without lock_. Returns would_wait if the value has not been sent.
+  // Receives a value without locking lock_. Returns would_wait if the value has not been sent.
   [[nodiscard]] ChannelStatus take(BroadcastReader& reader, void* out) noexcept;
-  // Handles a subscription that lags by more than the capacity. Returns false if this ends the
+  // Handles a subscription that lags by more than the capacity. Returns false if the lag ends the
   // subscription.
   [[nodiscard]] bool catch_up(BroadcastReader& reader) noexcept;
 

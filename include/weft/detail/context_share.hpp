@@ -11,10 +11,10 @@ class Context;
 
 namespace detail {
 
-// Counts the references to a ContextCore: by a Context, its children, its timer and the fibers that
-// carry it. A program that only starts fibers does not link the rest of ContextCore.
+// Counts the references that a Context, its children, its timer and the fibers in it hold to a
+// ContextCore. The count is in this base, so programs without contexts need not link ContextCore.
 // Invariant: references_ counts the ContextShares; the last share destroys the core. Unchecked: the
-// shares are in other objects.
+// core has no list of its shares.
 // Order
 //   [refs]  leave subtracts (acq_rel) -> the last share to leave subtracts (acq_rel): it sees all
 //           uses by the other shares.
@@ -44,7 +44,7 @@ class SharedContext {
 class ContextShare {
  public:
   ContextShare() noexcept = default;
-  // Relaxed: the caller already has a reference, or has just made the core.
+  // Relaxed: the caller already has a reference, or has just created the core.
   explicit ContextShare(SharedContext& core) noexcept : core_(&core) {
     core.references_.fetch_add(1, relaxed);
   }

@@ -1,5 +1,5 @@
-// Includes durations, time points and clocks, but not the calendars and streams of <chrono>. These
-// would add a quarter of <thread>'s compile time, and deadlines need neither.
+// Includes durations, time points and clocks. Deadlines do not need the calendar and stream
+// functions of <chrono>, which would add a quarter of <thread>'s compile time.
 #pragma once
 
 #include <version>

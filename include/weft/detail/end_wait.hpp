@@ -1,20 +1,20 @@
-// Reports waits of destructors that last too long.
+// Reports destructors that wait too long.
 #pragma once
 
 #include <weft/deadline.hpp>
 
 namespace weft::detail {
 
-// Returns when to report a wait that begins now: in 5 s. In a simulation, returns never(), because
-// simulated time must not depend on reports.
+// Returns the time to report a wait that begins now, which is 5 s from now. In a simulation,
+// returns never(), because simulated time must not depend on reports.
 [[nodiscard]] Deadline end_wait_report_time() noexcept;
 
 // Writes to stderr that `what` still waits, and lists the fibers of `target` (see
-// Task::join_target), or all fibers if `target` is null. Blocks the thread for some milliseconds.
+// Task::join_target), or all fibers if `target` is null. Blocks the thread for a few milliseconds.
 void report_end_wait(const char* what, const void* target) noexcept;
 
-// Calls wait_until(Deadline) until that call returns true; it must return false at the deadline.
-// Exceptions of wait_until propagate. Until the report, deadlock detection treats the wait as one
+// Calls `wait_until` with a Deadline until it returns true. `wait_until` must return false at the
+// deadline. Its exceptions propagate. Until the report, deadlock detection treats the wait as one
 // with a deadline.
 template <class WaitUntil>
 void wait_at_end(const char* what, const void* target, WaitUntil wait_until) {

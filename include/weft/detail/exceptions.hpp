@@ -1,7 +1,7 @@
-// Throws and catches exceptions in programs that are compiled with or without them.
+// Macros that throw and catch exceptions, for programs compiled with or without exceptions.
 //
-// In a program compiled with -fno-exceptions, these macros catch nothing. If the library, which is
-// compiled with exceptions, throws in such a program, the process ends, as at WEFT_THROW.
+// In a program compiled with -fno-exceptions, these macros catch nothing. If the library itself
+// throws in such a program, the process ends, as it does at WEFT_THROW.
 #pragma once
 
 #if defined(__cpp_exceptions)
@@ -12,7 +12,7 @@
 
 namespace weft::detail {
 
-// Ends the process with a message: the thread is being ended, but a handler would let it continue.
+// Ends the process with a message, because a handler cannot continue a thread that is being ended.
 [[noreturn]] void end_with_thread() noexcept;
 
 }  // namespace weft::detail

@@ -7,8 +7,8 @@
 
 namespace weft::detail {
 
-// Moves a refused callable back to `owner`, if the caller passed an rvalue; an lvalue was only
-// copied. Does nothing if the move back could throw, because the callable might then be lost.
+// Moves a refused callable back to `owner` if the caller passed an rvalue; an lvalue was only
+// copied. Does nothing if that move could throw, because an exception could lose the callable.
 template <class F, class Callable>
 void give_back(std::remove_reference_t<F>& owner, Callable& refused) noexcept {
   if constexpr (!std::is_reference_v<F> && std::is_same_v<F, Callable>) {

@@ -21,17 +21,17 @@ namespace detail {
 // until the submission's limit.
 enum class Room : std::uint8_t { as_configured, now, awaited };
 
-// The functions of a FiberPool that a TaskGroup calls. The pool passes these functions when the
-// group is made. So the header of groups and programs without pools do not depend on pools.
+// Holds pointers to the FiberPool functions that a TaskGroup calls. The pointers keep the header of
+// TaskGroup, and programs without pools, independent of pools.
 class GroupPool {
  public:
   // `submit` does the same as FiberPool::submit(), try_submit() or submit_until(), depending on
-  // `room`, and leaves a refused task unchanged. `capacity` and `stop_token` do the same as
-  // FiberPool's functions with these names.
+  // `room`, and leaves a refused task unchanged. `capacity` and `stop_token` do the same as the
+  // FiberPool functions with these names.
   struct Calls {
     Accepted (*submit)(FiberPool& pool, Room room, const Until& until, Task& task);
-    // Forwards stop requests of the options and of the pool to `own`: the task's own stop source,
-    // if the task has one.
+    // Forwards stop requests from the options and from the pool to `own`, the stop source of the
+    // task, if it has one.
     Accepted (*submit_with)(FiberPool& pool, const SubmitOptions& options, std::stop_source own,
                             Room room, const Until& until, Task& task);
     std::size_t (*capacity)(const FiberPool& pool) noexcept;

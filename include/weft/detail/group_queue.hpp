@@ -24,18 +24,17 @@ class QueuedTask {
   std::unique_ptr<QueuedTask> next_;
 };
 
-// A task that starts another task while its group is at the limit must not wait for a place. The
-// starting task holds a place itself, and perhaps locks that other tasks need. So the new task
-// enters this queue. When a task ends, its fiber, now a runner, runs queued tasks in the same place
-// until the queue is empty. The call that starts the new task must not run it, because such calls
-// could nest until the stack overflows. The new task could also wait forever for a lock that its
-// caller holds.
+// A task that starts a new task while its group is at the limit must not wait for a place: it holds
+// a place, and may hold locks that other tasks need. The new task therefore enters this queue. When
+// a task ends, its fiber keeps the place and becomes a runner, which runs queued tasks until the
+// queue is empty. The call that starts the new task must not run it, because such calls could nest
+// until the stack overflows. The new task could also wait forever for a lock that its caller holds.
 // Invariants
 //   I1  runners_ counts the fibers that check the queue before they end.
 //   I2  The queue is empty unless runners_ is above 0.
 //   I3  A push tries to get a place under lock_, and a runner that has given its place back checks
-//       the queue again under lock_. So no task waits while a place is free, except for a moment.
-//       Unchecked: such moments of several threads may overlap.
+//       the queue again under lock_. A queued task thus waits only briefly while a place is free.
+//       Unchecked: such waits of several tasks can overlap.
 class GroupQueue {
  public:
   // Reports the result of a push.
@@ -45,13 +44,13 @@ class GroupQueue {
     no_runner,  // The queue has no runner, so the task is not queued.
   };
 
-  // If the caller runs a task of another group, the new tasks also count as tasks of that group.
+  // If a task of another group makes this queue, the other group encloses this one.
   explicit GroupQueue(Semaphore& places) noexcept;
   GroupQueue(const GroupQueue&) = delete;
   GroupQueue& operator=(const GroupQueue&) = delete;
 
-  // Returns whether the caller is a task of the group, or of a group that is nested in such a task
-  // at any depth.
+  // Returns whether the caller is a task of the group, or of a group that the group encloses at any
+  // depth.
   [[nodiscard]] bool is_around_caller() const noexcept;
   // Tries to queue `task`. Moves the task out of `task` only if the result is Push::queued.
   [[nodiscard]] Push push(std::unique_ptr<QueuedTask>& task) noexcept;

@@ -1,6 +1,6 @@
 // Passes stop requests to the tasks of a group through the group's context. A stop request of the
-// pool cancels that context. A task that takes a token and has options has its own stop source,
-// which also follows stop requests of the options.
+// pool cancels that context. A task that takes a token and has options has its own stop source.
+// That source also receives stop requests from the options.
 #pragma once
 
 #include <concepts>
@@ -27,7 +27,7 @@ template <class F>
 concept GroupTask = std::invocable < std::decay_t<F>
 & > || kHearsOfStop<std::decay_t<F>>;
 
-// Calls `task` with the argument that it takes: the group's context, a stop_token, or nothing.
+// Calls `task` with the group's context, a stop_token or no argument, as its signature requires.
 template <class F>
 decltype(auto) invoke_in(Context& context, F& task) {
   if constexpr (kTakesContext<F>) {
@@ -65,7 +65,7 @@ class PoolStopScope {
       registration_;
 };
 
-// A task with its own stop source, which also follows stop requests of the group.
+// A task with its own stop source, to which the task forwards stop requests of the group.
 template <class F>
 struct TaskWithSource {
   using Shown = F;
@@ -79,7 +79,7 @@ struct TaskWithSource {
 };
 
 // Calls `submit(task, source)`. If the task takes a token, `source` is the task's own stop source.
-// A refused task is unchanged.
+// After a refusal, `task` has its former value.
 template <class F, class Submit>
 Accepted submit_with_source(F&& task, Submit submit) {
   if constexpr (kTakesTokenOnly<std::decay_t<F>>) {

@@ -5,16 +5,16 @@
 
 namespace weft::detail {
 
-// Writes the sentence, its file and line and a dump of all fibers to stderr, and aborts. Any thread
-// may call this function, whichever locks it holds.
+// Writes `sentence`, `file`, `line` and a dump of all fibers to stderr, then aborts. Any thread may
+// call this function, whichever locks it holds.
 [[noreturn]] void invariant_broken(const char* sentence, const char* file, int line) noexcept;
 
 }  // namespace weft::detail
 
-// Checks an invariant. `sentence` states it after the class and the number, as in "Mutex I2: ...".
-// Only debug and sanitizer builds and builds with the option `shake` evaluate the condition, so it
-// must change nothing. The condition may read only what the caller may read at that point, and must
-// take no lock.
+// Checks an invariant. `sentence` states the invariant after its class and number, as in "Mutex I2:
+// ...". Only debug and sanitizer builds and builds with the option `shake` evaluate the condition,
+// so the condition must have no side effects. The condition may read only what the caller may read
+// at that point, and must take no lock.
 #define WEFT_INVARIANT(condition, sentence)          \
   (__builtin_expect(static_cast<bool>(condition), 1) \
        ? static_cast<void>(0)                        \

@@ -6,8 +6,8 @@
 
 namespace weft::detail {
 
-// Replaces a waiter in one direction of a descriptor. The watch is notified once: when the
-// descriptor may have become ready, or when it is closed.
+// A direction of a descriptor notifies a watch instead of waking a waiter. The only notification
+// comes when the descriptor may have become ready or is closed.
 struct IoWatch {
   // Records the event, and returns the waker of a waiter, if there is one. The thread that removed
   // the watch from the direction calls this function, which must not park.

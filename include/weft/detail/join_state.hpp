@@ -29,7 +29,7 @@ class JoinCore {
 
   [[nodiscard]] bool done() const noexcept { return finished_.load(acquire); }  // [end]
   // The fiber calls finish() once, after it has stored its outcome. finish() unlocks lock_ last, so
-  // a sole owner may destroy the state once join(), not only done(), has returned.
+  // a sole owner must call join() before it destroys the state: done() does not suffice.
   void finish() noexcept {
     lock_.lock();
     finished_.store(true, release);  // [end]
@@ -48,15 +48,15 @@ class JoinCore {
     return wait_in_until(waiters_, lock_, self, WaitReason::join, until) == Claim::kNotifier;
   }
   void join() noexcept { (void)wait_until({}); }
-  // Waits for finish(); if possible, runs the fiber in place or takes no lock. Only owners of
-  // references may call it: finish() may still access the state when join_shared() returns.
+  // Waits for finish(), and runs the fiber in place if possible. The caller must own a reference,
+  // because finish() may still access the state when join_shared() returns.
   void join_shared() noexcept {
     if (done() || (run_in_place(this, WaitReason::join) && done())) return;
     join();
   }
 
-  // The destructor of a handle calls this function. If an exception unwinds the handle, the fiber
-  // may wait for code that the exception has skipped, so a long wait is reported.
+  // The destructor of a handle calls this function. If an exception destroys the handle, the fiber
+  // may wait for code that the exception skipped. A long wait is therefore reported.
   void join_at_end() noexcept {
     if (done()) return;
     // During unwinding, no fiber runs in place: its parent could not report a long wait.
@@ -92,7 +92,7 @@ class JoinState : public JoinCore, public SmallBlock {
       std::conditional_t<std::is_reference_v<T>, std::remove_reference_t<T>*, T>>;
 
  public:
-  // Calls `callable` and stores its result or exception. A call of finish() must follow.
+  // Calls `callable` and stores its result or exception. The caller must then call finish().
   template <class F>
   void store_outcome(F& callable) noexcept {
     WEFT_TRY {

@@ -6,10 +6,9 @@
 namespace weft::detail {
 
 // Only one fiber or thread uses the node, so no lock is needed. The newest value is first in the
-// list, so destruction follows the order of the list. A search in a short list takes one or two
-// loads per value. (With a few dozen values, it would be faster to move each found node to the
-// front. But this would require a second list for the order of creation, and a write for each
-// lookup.)
+// list and is destroyed first. A search in a short list takes one or two loads per value. (With a
+// few dozen values, it would be faster to move each found node to the front. However, the move
+// would require a second list for the order of creation, and a write for each lookup.)
 struct LocalNode {
   LocalNode* next;
   std::uint64_t key;  // The key of the FiberLocal, which may have been destroyed.
@@ -22,8 +21,8 @@ struct LocalNode {
   return first;
 }
 
-// Destroys values until the list is empty, because a destructor may use other values and so
-// recreate them.
+// Destroys values until the list is empty. The loop is necessary because a destructor may use, and
+// so recreate, other values.
 inline void destroy_all(LocalNode*& first) noexcept {
   while (LocalNode* node = first) {
     first = node->next;

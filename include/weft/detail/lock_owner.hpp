@@ -9,10 +9,10 @@ namespace weft::detail {
 // Stores the lowest bits of the owning fiber's number; 0 if the owner is unknown or a plain thread.
 // The three bytes would otherwise be padding after a lock's SpinLock. The code in
 // scheduler/upkeep/wait_cycles.cpp reads these bytes. A lock records its owner only while
-// base::notes_lock_owners() is true: the store would add a tenth to the instructions of lock().
-// Each locking call evaluates is_turn_over() anyway; while owners are recorded, that function
-// returns true and so diverts the call from its fast path. Relaxed: the writer holds the lock's
-// spin lock.
+// base::notes_lock_owners() is true. An unconditional store would lengthen lock() by a tenth of its
+// instructions. Each locking call evaluates is_turn_over() anyway. While owners are recorded, that
+// function returns true, so the call leaves its fast path. Relaxed order suffices, because the
+// writer holds the lock's spin lock.
 class LockOwner {
  public:
   static constexpr std::uint32_t kBits = 24;
@@ -28,7 +28,7 @@ class LockOwner {
   }
 
  private:
-  // std::array is not used, because each program would include the 400 lines of <array>.
+  // An std::array would make each program include the 400 lines of <array>.
   Atomic<std::uint8_t> bytes_[kBits / 8]{};
 };
 

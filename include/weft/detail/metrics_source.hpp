@@ -1,4 +1,4 @@
-// Lets parts of the program, such as servers, contribute to the metrics.
+// Lets components of a program, such as servers, contribute samples to the metrics.
 #pragma once
 
 #include <chrono>
@@ -13,7 +13,7 @@
 
 namespace weft::detail {
 
-// Returns the family `name` of `reading`; adds a missing family. Throws std::bad_alloc.
+// Returns the family `name` of `reading`; adds it if it is missing. Throws std::bad_alloc.
 [[nodiscard]] metrics::Family& family_of(metrics::Reading& reading, std::string_view name,
                                          std::string_view type, std::string_view help);
 
@@ -45,7 +45,7 @@ class MetricsSource {
   using List =
       std::function<void(const MetricsSource&, std::vector<OpenRequest>&, std::size_t most)>;
 
-  // `kind` is the name of a label, and `name` is this label's value. Throws std::system_error,
+  // The source gets a label with the name `kind` and the value `name`. Throws std::system_error,
   // std::bad_alloc.
   MetricsSource(std::string_view kind, std::string name, Add add, List list = {});
   // Waits until a reading in progress has ended.
@@ -53,14 +53,14 @@ class MetricsSource {
   MetricsSource(const MetricsSource&) = delete;
   MetricsSource& operator=(const MetricsSource&) = delete;
 
-  // Returns the source's labels. The label `number` is missing for the first source with a name.
+  // Returns the source's labels. The first source with a given name has no label `number`.
   [[nodiscard]] metrics::Labels labels() const;
 
   // Adds the samples of each source of this process to `reading`, in the order of creation. In the
   // child of a fork, a source of the parent process may be locked forever, so the reading omits it.
   // In a simulation, the caller's host counts as the process. Throws std::bad_alloc.
   static void read_all(metrics::Reading& reading);
-  // Returns each source's oldest requests, the oldest first; in a simulation, for all hosts.
+  // Returns the oldest requests of each source, sorted by age; a simulation includes all hosts.
   // Returns no request if the lock of the sources was not free by the deadline `patience`.
   [[nodiscard]] static std::vector<OpenRequest> requests(std::size_t most,
                                                          Deadline patience = Deadline::never());
@@ -70,7 +70,7 @@ class MetricsSource {
   const std::string name_;
   const Add add_;
   const List list_;
-  unsigned number_ = 1;          // The smallest number that was free when the source was made.
+  unsigned number_ = 1;          // Distinguishes sources with the same kind and name.
   unsigned forks_ = 0;           // The number of forks before the source was made.
   const std::uint64_t process_;  // 0 outside of simulations.
   MetricsSource* next_ = nullptr;

@@ -10,12 +10,11 @@ namespace weft::detail {
 // 128 bits can hold the difference of any two values that wide_nanoseconds() returns.
 __extension__ using WideNanoseconds = __int128;
 
-// Larger numbers of seconds are replaced by this limit: 10^21 years, which no clock reaches.
+// The largest number of seconds that a result represents: 10^21 years, which no clock reaches.
 inline constexpr WideNanoseconds kWideLimit = WideNanoseconds(1) << 95;
 
-// Converts any duration of a user; a conversion by std::chrono may overflow. Rounds up, so that no
-// wait ends early. A duration beyond kWideLimit seconds becomes that limit; a duration that is not
-// a number becomes 0.
+// Converts durations of any type and value; conversions by std::chrono may overflow. Rounds up, so
+// that no wait ends early. Limits the magnitude to kWideLimit seconds, and returns 0 for NaN.
 template <class Rep, class Period>
 [[nodiscard]] constexpr WideNanoseconds wide_nanoseconds(
     std::chrono::duration<Rep, Period> duration) noexcept {
@@ -40,7 +39,7 @@ template <class Rep, class Period>
       const WideNanoseconds seconds = product / Period::den;
       if (seconds >= kWideLimit) return kLargest;
       if (seconds <= -kWideLimit) return -kLargest;
-      // The remainder is less than a second: below 2^63 periods, times a factor below 2^30.
+      // `rest` cannot overflow: the remainder is below 2^63, and kPerSecond is below 2^30.
       const WideNanoseconds rest = product % Period::den * kPerSecond;
       const WideNanoseconds rounded_down = seconds * kPerSecond + rest / Period::den;
       return rest % Period::den > 0 ? rounded_down + 1 : rounded_down;

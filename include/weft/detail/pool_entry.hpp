@@ -30,7 +30,7 @@ template <class Range>
 concept RangeOfTasks =
     std::ranges::input_range<Range> && PoolCallable<std::ranges::range_value_t<Range>>;
 
-// An iterator whose dereference moves the element out, although it can visit the element again.
+// A multi-pass iterator whose dereference moves the element out.
 template <class Iterator>
 concept MovesOutOfElements =
     std::copyable<Iterator> && std::is_rvalue_reference_v<std::iter_reference_t<Iterator>> &&
@@ -52,7 +52,7 @@ class PoolEntry {
   explicit PoolEntry(pool::PoolCore& core) noexcept : core_(core) {}
 
   // Accepts an item with a single push, which suffices for most items. If the push fails, changes
-  // nothing and returns false. So a caller that ignores the result constructs no error code.
+  // nothing and returns false. A caller that ignores the result thus constructs no error code.
   [[nodiscard]] static bool enqueue_at_once(pool::PoolCore& core, PoolItem& item, Room room);
   // Submits an item. A refused item is unchanged.
   [[nodiscard]] static Accepted enqueue(pool::PoolCore& core, PoolItem& item, Room room,
@@ -65,8 +65,8 @@ class PoolEntry {
   // ended.
   [[nodiscard]] static Accepted enqueue_and_wait(pool::PoolCore& core, PoolItem& item,
                                                  PoolJob& job);
-  // Submits the items in order. Returns how many the pool accepted, and why it refused the next
-  // item.
+  // Submits the items in order. Returns the number of accepted items, and the error of the next
+  // item if it was refused.
   [[nodiscard]] static Result<std::size_t> enqueue(pool::PoolCore& core, std::span<PoolItem> items,
                                                    Room room, const Until& until);
 
@@ -265,7 +265,7 @@ class PoolEntry {
       return PoolItem(std::in_place, std::forward<F>(callable));
     } else {
       if (is_empty_callable<Callable>(callable)) return {};
-      std::stop_token token = stop_token_of(core_);  // Precedes the move, because it may throw.
+      std::stop_token token = stop_token_of(core_);  // May throw, and thus precedes the move.
       return PoolItem(std::in_place,
                       StoppableTask<Callable>{std::forward<F>(callable), std::move(token)});
     }

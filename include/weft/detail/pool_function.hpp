@@ -69,8 +69,8 @@ class OneFunction final : public PoolFunction<In, Out> {
 
 inline const std::uint64_t submitting_key = new_local_key();
 
-// While this object exists, the calling fiber or thread is submitting to the pool whose function
-// has these objects(). The constructor allocates nothing, so it cannot make a submission fail.
+// While this object exists, the calling fiber or thread is submitting to the pool with the function
+// that owns `objects`. The constructor allocates nothing, so it cannot make a submission fail.
 class Submitting : private LocalScope {
  public:
   explicit Submitting(const void* objects) noexcept
@@ -89,8 +89,8 @@ class Submitting : private LocalScope {
 
 // Keeps an object for each worker of the pool. The object is a FiberLocal value: the worker's fiber
 // creates the object for the fiber's first task, and destroys it when the fiber ends. A task that
-// the pool runs inside submit() gets an object for this call only. The caller is no worker of the
-// pool, or is a worker whose object is in use.
+// the pool runs inside submit() gets an object for this call only. Such a caller is not a worker of
+// the pool, or its own object is in use.
 template <class Make, class In, class Out>
 class FunctionPerWorker final : public PoolFunction<In, Out> {
   using Object = std::invoke_result_t<Make&>;

@@ -53,11 +53,11 @@ using PoolResult = typename PoolResultOf<F>::type;
 // pool alone owns and reuses a job that has SubmitOptions but no PoolTask.
 // Invariants
 //   I1  state_ goes kPending -> kRunning -> kFinished, or kPending -> kDropping -> kCancelled. Only
-//       the thread that ends kPending accesses the callable and the outcome, until that thread
-//       publishes the job's end.
-//   I2  The job's end is published under lock_, and a waiter locks lock_ before it returns. So a
-//       job on a stack is not destroyed while the publisher still uses the job. Unchecked: a lock
-//       does not record its holder.
+//       the thread that takes state_ out of kPending accesses the callable and the outcome, until
+//       this thread publishes the job's end.
+//   I2  The job's end is published under lock_, and a waiter locks lock_ before it returns.
+//       Therefore, a job on a stack is not destroyed while the publisher still uses the job.
+//       Unchecked: a lock does not record its holder.
 //   I3  references_ counts the pool, the handle of a shared job, and an alarm for the job.
 // Order
 //   [job]       publish stores state_ (release) -> ready loads it (acquire): outcome visible.
@@ -78,7 +78,7 @@ class PoolJob {
 
   // Runs the callable, unless the job has been cancelled. Only the pool calls execute().
   [[nodiscard]] Outcome execute() noexcept;
-  // After execute(), the pool calls settle() under the lock under which it also frees the slot.
+  // After execute(), the pool calls settle() while it holds the lock under which it frees the slot.
   // This call ends the job and returns the waiters, which the pool must wake with wake_chain()
   // after it unlocks. If the job has no other reference (`is_last`), the pool destroys the job and
   // its outcome before the slot is free. Otherwise, the pool must not use the job any more.
@@ -90,7 +90,7 @@ class PoolJob {
   [[nodiscard]] virtual Settled settle(Outcome outcome) noexcept;
   // To drop the task, the pool calls abandon() instead of execute() and settle().
   void abandon() noexcept;
-  // A task's exception and type, which the pool takes after execute() if no caller waits.
+  // A task's exception and callable type, which the pool takes after execute() if no caller waits.
   struct Thrown {
     std::exception_ptr exception;
     const std::type_info* type = nullptr;
@@ -110,14 +110,14 @@ class PoolJob {
   // The pool calls note_accepted() under its lock when it accepts the job. The pool then destroys
   // the callable with the job; a refused callable returns to its owner.
   void note_accepted() noexcept {
-    // Relaxed: if a reader misses the store, the callable exists until the job would have run.
+    // Relaxed: if drop() misses the store, the callable exists until the job would have run.
     is_accepted_.store(true, relaxed);
   }
   // Notes that the pool has accepted a drain task; see note_accepted().
   virtual void drain_accepted() noexcept {}
   // Returns the job's attributes, or null if there are none.
   [[nodiscard]] TaskAttributes* attributes() const noexcept { return attributes_; }
-  // Returns the error with which the pool should refuse the job; empty if it should accept the job.
+  // Returns the error with which the pool should refuse the job, or an empty one to accept it.
   [[nodiscard]] std::error_code over_before_start() const noexcept;
 
   // A waiter calls the following functions.
@@ -129,7 +129,7 @@ class PoolJob {
   [[nodiscard]] SpinLock& lock() noexcept { return lock_; }
   [[nodiscard]] WaitList& waiters() noexcept { return waiters_; }
   [[nodiscard]] const pool::PoolCore* root() const noexcept { return root_; }
-  // Returns true if the callable will never run. If the callable is running, requests its stop.
+  // Returns true if the callable will never run. If the callable is running, requests it to stop.
   bool cancel() noexcept;
   void release_reference() noexcept;
   // Sets an alarm that drops the job at its deadline. Throws what spawn() throws.
@@ -137,7 +137,7 @@ class PoolJob {
 
  protected:
   virtual ~PoolJob() = default;
-  // Returns the reason why the job has no outcome; empty if it has an outcome.
+  // Returns why the job has no outcome, or an empty error code if it has one.
   [[nodiscard]] std::error_code reason_for_none() const noexcept;
 
  private:
@@ -151,7 +151,7 @@ class PoolJob {
   [[nodiscard]] bool claim(State state) noexcept;
   // Publishes the job's end, and returns the waiters, which the caller must wake.
   [[nodiscard]] Waiter* publish(State end) noexcept;
-  // Unless the caller has the only reference, releases the caller's reference and returns true.
+  // Releases the caller's reference and returns true, unless it is the last reference.
   [[nodiscard]] bool release_unless_last() noexcept;
   [[nodiscard]] bool drop(Errc reason) noexcept;
   [[nodiscard]] Outcome execute_attributed() noexcept;

@@ -29,7 +29,7 @@ class SelectCase {
   [[nodiscard]] virtual bool attempt() noexcept = 0;
   // Returns whether attempt() would succeed; the caller holds the lock.
   [[nodiscard]] virtual bool is_ready() noexcept = 0;
-  // Returns when to attempt again if no wake occurs; the caller holds the lock.
+  // Returns the time of the next attempt if no wake occurs; the caller holds the lock.
   [[nodiscard]] virtual Deadline due() noexcept { return Deadline::never(); }
   // Called after a notifier has ended the select's wait through waiter(). Returns false if the case
   // is not complete and needs another attempt.
@@ -68,8 +68,8 @@ enum : std::size_t { kNoCase = SIZE_MAX };
 
 // Waits until one of the cases is complete, and returns its index. The function chooses uniformly
 // at random among cases that are ready at once. Returns kNoCase if `until` ended the wait; with
-// Deadline::past(), this means that no case was ready at some moment. The caller must call handle()
-// on the chosen case.
+// Deadline::past(), this means that no case was ready at one moment during the call. The caller
+// must call handle() on the chosen case.
 [[nodiscard]] std::size_t select_one(std::span<SelectCase* const> cases, const Until& until);
 
 }  // namespace weft::detail

@@ -13,12 +13,12 @@ namespace weft::detail {
 template <class Signature>
 class SharedFunction;
 
-// Does the same as std::function, but also takes move-only callables. Copies of a SharedFunction
-// share a move-only callable. A type converts to a SharedFunction only if it can be called with
+// Works like std::function, but also takes move-only callables. Copies of a SharedFunction share a
+// move-only callable. A type converts to a SharedFunction only if it can be called with
 // `Arguments`.
 // Context: plain value.
-// Throws: std::bad_alloc; a call throws what the callable throws, or std::bad_function_call if
-// empty.
+// Throws: std::bad_alloc; a call throws what the callable throws, or std::bad_function_call if the
+// function is empty.
 template <class R, class... Arguments>
 class SharedFunction<R(Arguments...)> {
  public:
@@ -26,7 +26,7 @@ class SharedFunction<R(Arguments...)> {
   SharedFunction() noexcept = default;
   SharedFunction(std::nullptr_t) noexcept {
   }  // NOLINT(google-explicit-constructor): as no callable.
-  // Takes the callable. From an empty std::function of this signature, makes an empty function.
+  // Takes the callable. Makes an empty function from an empty std::function.
   template <class F>
   requires(!std::same_as<std::remove_cvref_t<F>, SharedFunction> &&
            std::is_invocable_r_v<R, std::decay_t<F>&, Arguments...>)

@@ -8,8 +8,8 @@
 
 namespace weft::detail {
 
-// A copy under the lock must not allocate or throw. A small T whose copies do not throw is stored
-// directly, any other T in shared memory.
+// A copy under the lock must not allocate or throw. So a small T whose copies do not throw is
+// stored directly, and any other T is stored through a std::shared_ptr.
 template <class T>
 inline constexpr bool kCopiedInPlace =
     std::is_nothrow_copy_constructible_v<T>&& std::is_nothrow_copy_assignable_v<T>&&
@@ -21,7 +21,7 @@ template <class T>
 using SharedValue =
     std::conditional_t<kCopiedInPlace<T>, std::optional<T>, std::shared_ptr<const T>>;
 
-// Throws whatever a move of T throws; for a T in shared memory, also std::bad_alloc.
+// Throws what a move of T throws; also std::bad_alloc if kCopiedInPlace<T> is false.
 template <class T>
 [[nodiscard]] SharedValue<T> make_shared_value(T&& value) {
   if constexpr (kCopiedInPlace<T>) {

@@ -6,8 +6,8 @@
 
 namespace weft::detail {
 
-// The functions of the simulation that runs in this process. The result of each function depends on
-// the calling thread: the simulation has its own thread, and all other threads keep the real clock.
+// Holds functions of the simulation that runs in this process. On the simulation's own thread they
+// return simulated values, and on all other threads values of the real clocks.
 struct Simulated {
   // Returns whether the caller runs on the simulation's own thread.
   bool (*is_inside)() noexcept;

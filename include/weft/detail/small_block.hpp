@@ -6,9 +6,9 @@
 
 namespace weft::detail {
 
-// Like operator new and operator delete, for small and short-lived memory. Each worker keeps some
-// free blocks for reuse. A thread may free memory that another thread has allocated. Throws
-// std::bad_alloc.
+// Do the same as operator new and operator delete, for small and short-lived memory. Each worker
+// keeps some free blocks for reuse. A thread may free memory that another thread has allocated.
+// Throws std::bad_alloc.
 [[nodiscard]] void* allocate_small(std::size_t bytes);
 void free_small(void* memory, std::size_t bytes) noexcept;
 

@@ -12,7 +12,7 @@ namespace weft::detail {
 // unlocks it after the switch. So a waiter becomes visible only after its fiber's registers are
 // saved.
 // Order
-//   [spin]  unlock stores false (release) -> lock exchanges (acquire): writes of the previous
+//   [spin]  unlock stores false (release) -> lock exchanges it (acquire): writes of the previous
 //           critical section are visible.
 class WEFT_LOCK("spin lock") SpinLock {
  public:

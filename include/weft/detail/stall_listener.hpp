@@ -1,4 +1,4 @@
-// Notifies a library of fibers that block their worker in a system call.
+// Declares the listener that is notified of fibers that block their worker in a system call.
 #pragma once
 
 #include <chrono>
@@ -11,7 +11,7 @@ struct Fiber;
 
 namespace weft::detail {
 
-// Monitor threads call these functions, which must not park, throw or wait for a program's lock.
+// Monitor threads call these functions, which must not park, throw or wait for user code's locks.
 class StallListener {
  public:
   StallListener() = default;
@@ -19,17 +19,17 @@ class StallListener {
   StallListener(const StallListener&) = delete;
   StallListener& operator=(const StallListener&) = delete;
 
-  // Returns whether the monitor must call begin() for the fiber, which may already have ended.
+  // Returns whether the monitor must call begin() for the fiber. The fiber may already have ended.
   [[nodiscard]] virtual bool is_of_interest(const fibers::Fiber* fiber) const noexcept = 0;
-  // Called when the monitor finds a blocked fiber, which has run for `lasted` so far. `calls` is as
-  // in StallReport::calls. Returns a number for end(), or 0 if end() need not be called.
+  // Called when the monitor finds that a fiber has blocked its worker for `lasted`. `calls` has the
+  // meaning of StallReport::calls. Returns a number for end(), or 0 if end() need not be called.
   [[nodiscard]] virtual std::uint64_t begin(std::span<const void* const> calls,
                                             std::chrono::nanoseconds lasted) const noexcept = 0;
-  // Called after the fiber has continued, which was `more` after the call of begin().
+  // Called after the fiber has continued. `more` is the time from begin() to that event.
   virtual void end(std::uint64_t number, std::chrono::nanoseconds more) const noexcept = 0;
 };
 
-// Installs the process's listener for all runtimes. The listener is never destroyed.
+// Installs the listener of all runtimes in this process. The listener must never be destroyed.
 void listen_to_stalls(const StallListener& listener) noexcept;
 // Returns the installed listener; null if there is none.
 [[nodiscard]] const StallListener* stall_listener() noexcept;

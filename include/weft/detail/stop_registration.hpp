@@ -9,9 +9,9 @@ namespace weft::detail {
 
 // A std::stop_callback that one thread may add and another thread may remove. To decide whether it
 // must wait for the callback's end, the removal compares the calling thread with the thread that
-// requests the stop. Compilers may keep a cached thread identity across a switch. With an outdated
-// identity, the removal might not wait, and the callback would use destroyed objects. So the
-// removal is a separate function, in which the compiler cannot use a cached identity.
+// requests the stop. Compilers may keep a cached thread identity across a switch. If this identity
+// were outdated, the removal might not wait, and the callback would then use destroyed objects. So
+// the removal is a separate function, in which the compiler cannot use a cached identity.
 template <class Callback>
 class StopRegistration {
  public:
@@ -20,7 +20,7 @@ class StopRegistration {
   StopRegistration(const StopRegistration&) = delete;
   StopRegistration& operator=(const StopRegistration&) = delete;
 
-  // Calls `callback` on the stop request of `token`, or at once if a stop was requested earlier.
+  // Calls `callback` on a stop request of `token`; at once, if the request came earlier.
   void add(const std::stop_token& token, Callback callback) noexcept {
     remove();
     callback_.emplace(token, std::move(callback));

@@ -33,7 +33,7 @@ concept HasJoinTarget = requires(const Callable& callable) {
 };
 
 // A move-only void() callable that runs at most once. A callable of up to kInlineSize bytes is
-// stored inside; a larger callable in one allocation, if possible a small block. Not thread-safe: a
+// stored in the task, a larger one in an allocation (a small block if possible). Not thread-safe: a
 // task has one owner at a time. Any thread may call the functions whose names end in _hint.
 class Task {
  public:
@@ -46,8 +46,8 @@ class Task {
       Task(F&& callable)  // NOLINT(google-explicit-constructor): a callable is a task.
       : Task(std::in_place_type<std::decay_t<F>>, std::forward<F>(callable)) {}
 
-  // Constructs the callable from its members. A move would read whole words just after their parts
-  // were written, and the processor would have to wait for these writes.
+  // Constructs the callable in place, from its members. A move of a complete callable would read
+  // words whose bytes were just written separately, and such reads stall the processor.
   template <class Callable, class... Members>
   explicit Task(std::in_place_type_t<Callable>, Members&&... members) {
     if constexpr (kFitsInline<Callable>) {
@@ -68,7 +68,7 @@ class Task {
     }
     return *this;
   }
-  // Moves faster than the assignment. This task must be empty, and `other` must have a callable.
+  // Like the move assignment, but faster. This task must be empty; `other` must have a callable.
   void refill(Task&& other) noexcept {
     const Operations& operations = other.use_up();
     set_operations(operations);
@@ -104,8 +104,8 @@ class Task {
     return target_of == nullptr ? nullptr : target_of(storage_);
   }
 
-  // Returns the join target of a task that another thread may be destroying. read(from, to, bytes)
-  // must copy memory, and return false on failure. The callable's first bytes determine the target.
+  // Returns the join target, even while another thread destroys the task. read(from, to, bytes)
+  // must copy memory, and return false on failure. Reads only the callable's first bytes.
   template <class Read>
   [[nodiscard]] const void* join_target_hint(Read read) const noexcept {
     const Operations* operations = operations_hint();
@@ -144,7 +144,7 @@ class Task {
   static constexpr std::size_t kMostBoxBytes = 256;
 
   // Marks the address once the callable is used up, so that dumps still show the callable's type. A
-  // task that never had a callable also has this mark, so one bit shows whether it has a callable.
+  // task that never had a callable also has this mark, so the bit shows whether a task is empty.
   static constexpr std::uintptr_t kUsedUp = 1;
 
   template <class Callable>
@@ -186,7 +186,7 @@ class Task {
   }
   template <class Callable>
   static void run_boxed(void* storage) {
-    // std::unique_ptr is not used: <memory> would add a tenth of <thread>'s compile time.
+    // Not a std::unique_ptr: <memory> would add a tenth of the time that <thread> takes to compile.
     const struct Owner {
       Box<Callable>* box;
       ~Owner() { delete box; }
@@ -246,7 +246,7 @@ class Task {
   [[nodiscard]] const Operations* operations_hint() const noexcept {
     return reinterpret_cast<const Operations*>(operations_.load(relaxed) & ~kUsedUp);
   }
-  // The constructor of operations_ takes the address, so that the address is written only once.
+  // Initializes operations_ with the final value, so that operations_ is written only once.
   Task(Task& other, std::uintptr_t operations) noexcept : operations_(operations) {
     if ((operations & kUsedUp) == 0)
       take_storage(other, *reinterpret_cast<const Operations*>(operations));
@@ -260,8 +260,8 @@ class Task {
     return *reinterpret_cast<const Operations*>(take_operations());
   }
 
-  // Copies one word at a time. Words that a caller has just written may not yet be in the cache. A
-  // processor forwards such a word to a read of one word, but not to a read of two words.
+  // Copies one word at a time. Words that a caller has just written may still be in the store
+  // buffer. A processor forwards such a word to a read of one word, but not of two words.
   static void copy_words(const std::byte* from, std::byte* to) noexcept {
 #pragma GCC unroll 8
     for (std::size_t i = 0; i < kInlineSize; i += sizeof(std::uintptr_t)) {
@@ -281,8 +281,8 @@ class Task {
   }
 
   // The address of an Operations, with kUsedUp once the callable is used up; kUsedUp alone before
-  // the first callable. Relaxed: only the owner writes the address. A dump may read a stale
-  // address, because an Operations never changes.
+  // the first callable. Relaxed: only the owner writes it, and each Operations is constant, so a
+  // dump may use a stale address.
   Atomic<std::uintptr_t> operations_{kUsedUp};
   alignas(void*) std::byte storage_[kInlineSize];
 };

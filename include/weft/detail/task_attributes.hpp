@@ -14,9 +14,9 @@ namespace weft::detail {
 
 class PoolJob;
 
-// Belongs to a job. The attributes are constant once the job is submitted. The links belong to the
-// pool's backlog, and the pool's lock guards them. One caller at a time accesses the other members:
-// first the submitter, then the thread that runs or drops the job.
+// Belongs to a job. The attributes are constant once the job is submitted. The pointers to other
+// TaskAttributes belong to the pool's backlog; the pool's lock guards them. One caller at a time
+// accesses the other members: first the submitter, then the thread that runs or drops the job.
 struct TaskAttributes {
   struct CancelJob {
     PoolJob* job;
@@ -44,20 +44,20 @@ struct TaskAttributes {
   Deadline deadline = Deadline::never();
   std::chrono::nanoseconds timeout = kNever;
 
-  std::int64_t submitted_at = 0;  // As in PoolItem, while the job is queued.
+  std::int64_t submitted_at = 0;  // PoolItem::submitted_at of the queued job.
   std::uint64_t number = 0;       // Numbers the accepted tasks with attributes.
   // The number of tasks without attributes that were accepted before this task.
   std::uint64_t plain_before = 0;
-  TaskAttributes* next = nullptr;         // In the list of startable or held-up tasks.
+  TaskAttributes* next = nullptr;         // Links the list of startable or held-up tasks.
   TaskAttributes* previous = nullptr;     //
   TaskAttributes* next_of_key = nullptr;  // The next task that waits for the same key.
-  // The last task that waits for the key; used only in the task that holds the key.
+  // The last task that waits for the key. Only the task that holds the key uses this member.
   TaskAttributes* last_of_key = nullptr;
   unsigned rank = 0;  // The task's index in a heap of late tasks; see PriorityLevel.
   TaskAttributes* next_in_bucket = nullptr;
 
   StopRegistration<CancelJob> stop;
-  AlarmHandle alarm;  // Set for the deadline, later for the timeout.
+  AlarmHandle alarm;  // First for the deadline, later for the timeout.
 };
 
 }  // namespace weft::detail

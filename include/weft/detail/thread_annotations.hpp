@@ -1,4 +1,4 @@
-// Annotates locks for clang's -Wthread-safety; the macros are empty for other compilers.
+// Defines annotations of locks for clang's -Wthread-safety; with other compilers they are empty.
 #pragma once
 
 #ifdef __clang__

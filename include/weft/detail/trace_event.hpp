@@ -9,25 +9,24 @@ namespace weft::detail {
 
 enum class TraceKind : std::uint8_t {
   spawn,        // fiber, site, type
-  ready,        // fiber, its id or 0; it was woken or gave way
-  run,          // fiber, its id; it begins to run
-  leave,        // fiber, its id, its wait reason; it parks or gives way
+  ready,        // fiber, its id or 0; the fiber was woken or gave way
+  run,          // fiber, its id; the fiber begins to run
+  leave,        // fiber, its id, its wait reason; the fiber parks or gives way
   end,          // fiber, its id
-  inlined,      // fiber, its id, its wait reason; it waits while another fiber runs on its stack
+  inlined,      // fiber, its id, its wait reason; another fiber runs on its stack
   name,         // the fiber's id, the name
   idle,         // The worker has no fiber.
   steal,        // the victim's index
   sleep,        //
   awake,        //
-  poll,         // the number of fibers it woke
-  pool_submit,  // the pool's name, for all of these
+  poll,         // the number of fibers that the poll woke
+  pool_submit,  // the pool's name, for all pool events
   pool_start,
   pool_end,
   pool_refuse,
 };
 
-// True while a trace is recorded. Relaxed: the flag is a hint; a worker sees a change when it next
-// reads the flag.
+// True while a trace is recorded. Relaxed: the flag is a hint, so workers may see a change late.
 extern Atomic<bool> tracing;
 [[nodiscard, gnu::always_inline]] inline bool is_tracing() noexcept {
   return tracing.load(relaxed);

@@ -17,8 +17,8 @@ struct Turn {
 }  // namespace weft::detail
 
 // Points to the Turn of the calling thread's worker; on a plain thread, to a Turn that is never
-// over. Only is_turn_over() reads the pointer: a compiler may keep the address of a thread_local
-// across a switch.
+// over. Only is_turn_over() may read the pointer, because a compiler may reuse the address of a
+// thread_local after a switch, on another thread.
 extern "C" __thread const weft::detail::Turn* weft_current_turn;
 
 namespace weft::detail {
@@ -30,7 +30,7 @@ namespace weft::detail {
 [[nodiscard, gnu::always_inline]] inline bool is_turn_over() noexcept {
   const Turn* turn;
   bool is_over;
-  // The asm is volatile and has a clobber, so every call reads the thread register again.
+  // The asm is volatile and has a clobber, so every call reads the thread pointer (fs) again.
   asm volatile(
       "movq weft_current_turn@gottpoff(%%rip), %0\n\t"
       "movq %%fs:(%0), %0\n\t"
@@ -41,8 +41,7 @@ namespace weft::detail {
   return is_over;
 }
 #else
-// Not inlined, so that the compiler cannot reuse a thread pointer that it computed for another
-// call.
+// Not inlined: the compiler must not reuse a thread pointer that it computed before a switch.
 [[nodiscard]] bool is_turn_over() noexcept;
 #endif
 
@@ -52,9 +51,9 @@ void give_way() noexcept;
 
 // Each call that may park calls this function first, before it locks anything. So a fiber that
 // never has to wait lets other fibers run once its turn of 1 ms is over. The check costs one load
-// from a cache line of the worker. Channel calls check only at their end, and only if they did not
-// park. Calls that promise not to park (try_..., spawn, wake) must not use it, because their caller
-// may hold a mutex of the thread.
+// from a cache line of the worker. Channel calls call it only at their end, and only if they did
+// not park. Calls that never park (try_..., spawn, wake) must not call it, because their caller may
+// hold a std::mutex.
 [[gnu::always_inline]] inline void give_way_if_due() noexcept {
   if (is_turn_over()) [[unlikely]]
     give_way();

@@ -26,8 +26,8 @@ struct ThreadSeat;  // The object on which a plain thread sleeps.
 
 // A function call that the worker makes after the switch, once the parked fiber's registers are
 // saved. Only this call makes a waiter visible to other threads, so a wake can never precede the
-// park. `argument` must not point into the parking stack, unless the call no longer uses it once
-// the waiter is visible.
+// park. `argument` must not point into the parking caller's stack, unless the call no longer uses
+// it once the waiter is visible.
 struct After {
   void (*call)(void* argument) noexcept;
   void* argument;
@@ -84,10 +84,10 @@ class Claim {
   Atomic<std::uint32_t> winner_{kNobody};
 };
 
-// Makes a new fiber runnable. If a fiber calls spawn(), the new fiber enters the worker's queue; if
-// a plain thread does, the inject queue of the current runtime. Never parks. Throws
-// std::system_error (Errc::no_runtime, too_many_fibers, invalid_stack_size) or std::bad_alloc;
-// `task` is then unchanged.
+// Makes a new fiber runnable. A fiber's call puts the new fiber into its worker's queue; a plain
+// thread's call uses the inject queue of the current runtime. Never parks. Throws std::system_error
+// (Errc::no_runtime, too_many_fibers, invalid_stack_size) or std::bad_alloc; `task` is then
+// unchanged.
 void spawn(Task&& task);
 void spawn(Task&& task, const SpawnOptions& options);
 
@@ -102,22 +102,22 @@ void spawn(Task&& task, const SpawnOptions& options);
 // exactly once, after the switch. A plain thread runs `after` itself, then sleeps.
 void park(After after, WaitReason reason) noexcept;
 
-// Does the same as park(), but at `deadline` the clock tries to win `claim`, and if it wins, wakes
-// the caller. Returns claim.winner(). Every other thread that may wake the caller must win the
-// claim first.
+// Parks as park() does, but at `deadline` the clock tries to win `claim`; if the clock wins, it
+// wakes the caller. Returns claim.winner(). Every other thread that may wake the caller must win
+// the claim first.
 Claim::Winner park_until(After after, WaitReason reason, Deadline deadline, Claim& claim) noexcept;
 
 // Parks the caller until the deadline, even if the deadline has already passed. A sleep costs less
 // than park_until(), but no other thread may wake the caller.
 void sleep_until(Deadline deadline) noexcept;
 
-// Replaces a park that waits for the end of a fiber of `target` (see Task::join_target). If such a
-// fiber was recently spawned on this worker and has not started, it runs on the caller's stack. The
-// caller must be a fiber with enough room on its stack. During that run, the caller is the fiber's
-// parent, and counts as waiting for `reason`. Returns false if there is no such fiber, or if the
-// caller should let other fibers run first. A parent can do nothing until its child has ended. So
-// only a wait without a deadline may call it: a wait for all fibers of the target, or for its only
-// fiber.
+// Called instead of park() to wait for the end of a fiber of `target` (see Task::join_target). If
+// such a fiber was recently spawned on this worker and has not started, it runs on the caller's
+// stack. The caller must be a fiber with enough room on its stack. During that run, the caller is
+// the fiber's parent, and counts as waiting for `reason`. Returns false if there is no such fiber,
+// or if the caller should let other fibers run first. A parent can do nothing until its child has
+// ended. Therefore, only a wait without a deadline may call this function, for all fibers of the
+// target or for its only fiber.
 bool run_in_place(const void* target, WaitReason reason) noexcept;
 
 // Makes a parked fiber or thread runnable. Wakers must call it exactly once per park. Any thread

@@ -5,7 +5,7 @@
 
 namespace weft::detail {
 
-// The reason why a fiber is parked; shown in dumps.
+// The reason for which a fiber is parked; dumps show it.
 enum class WaitReason : std::uint8_t {
   none,
   yield,

@@ -23,12 +23,12 @@ struct Waiter {
   void* slot = nullptr;      // The address to which a primitive transfers a value, if any.
   std::uint64_t amount = 0;  // The requested amount, for example of permits.
   bool linked = false;
-  bool claimed = false;  // True after a notifier has removed the waiter and so ended the wait.
+  bool claimed = false;  // True after a notifier has ended the wait and removed the waiter.
   bool granted = false;  // True if the notifier has given the waiter what it waited for.
 };
 
 // A FIFO list of waiters. The lock of the list's owner guards the list.
-// Invariant: a waiter has links exactly while it is in the list.
+// Invariant: a waiter has links if and only if it is in the list.
 class WaitList {
  public:
   [[nodiscard]] bool empty() const noexcept { return first_ == nullptr; }
@@ -48,7 +48,7 @@ class WaitList {
     (first_ == nullptr ? last_ : first_->previous) = &waiter;
     first_ = &waiter;
   }
-  // Inserts `waiter` before `next`; if `next` is null, at the end.
+  // Inserts `waiter` before `next`, or at the end if `next` is null.
   void insert_before(Waiter* next, Waiter& waiter) noexcept {
     if (next == nullptr) return push_back(waiter);
     waiter.linked = true;
@@ -77,8 +77,8 @@ class WaitList {
     }
     return nullptr;
   }
-  // Ends the wait of a waiter that the caller has erased from the list; false if the wait is
-  // already over.
+  // Ends the wait of a waiter that the caller has erased from the list. Returns false if the wait
+  // is already over.
   [[nodiscard]] static bool try_claim(Waiter& waiter) noexcept {
     if (waiter.claim != nullptr && !waiter.claim->try_claim(Claim::kNotifier)) return false;
     waiter.claimed = true;
@@ -117,7 +117,7 @@ inline void unlock_handed_over(void* held) noexcept WEFT_NOT_ANALYZED {
   static_cast<SpinLock*>(held)->unlock();
 }
 
-// Returns an After that unlocks `lock`. So data written under the lock becomes visible only after
+// Returns an After that unlocks `lock`. Data written under the lock thus becomes visible only after
 // the parked fiber's registers are saved. For the lock analysis, this call releases the lock,
 // because the After now owns it.
 [[nodiscard]] inline After unlock_after(SpinLock& lock) noexcept
@@ -125,9 +125,9 @@ inline void unlock_handed_over(void* held) noexcept WEFT_NOT_ANALYZED {
   return {unlock_handed_over, &lock};
 }
 
-// Parks the caller at the back of `list` until another thread removes and wakes it. The caller must
-// hold `lock`, which guards the list; the call releases the lock. `List` is WaitList, or a type
-// with the same push_back() and erase_if_linked() that orders its waiters differently.
+// Parks the caller at the back of `list` until another thread removes `waiter` and wakes the
+// caller. The call releases `lock`, which guards the list and which the caller holds. `List` is
+// WaitList, or a type with the same push_back() and erase_if_linked() but another order.
 template <class List>
 void wait_in(List& list, SpinLock& lock, Waiter& waiter, WaitReason reason) noexcept
     WEFT_RELEASES(lock) {
@@ -136,8 +136,8 @@ void wait_in(List& list, SpinLock& lock, Waiter& waiter, WaitReason reason) noex
   park(unlock_after(lock), reason);
 }
 
-// Implements wait_in_until() for an `until` that may end the wait. Not inlined, to keep waits
-// without a limit fast.
+// Implements wait_in_until() for an `until` that may end the wait. It is not inlined, so that waits
+// without a limit stay fast.
 template <class List>
 [[nodiscard, gnu::noinline]] Claim::Winner wait_in_bounded(List& list, SpinLock& lock,
                                                            Waiter& waiter, WaitReason reason,
@@ -160,8 +160,8 @@ template <class List>
   return winner;
 }
 
-// Waits as wait_in() does, but `until` may end the wait. Returns which party ended the wait. Unless
-// a notifier did, removes the waiter from the list.
+// Waits as wait_in() does, but `until` may end the wait. Returns which party ended the wait.
+// Removes the waiter from the list unless a notifier ended the wait.
 template <class List>
 [[nodiscard, gnu::always_inline]] inline Claim::Winner wait_in_until(List& list, SpinLock& lock,
                                                                      Waiter& waiter,

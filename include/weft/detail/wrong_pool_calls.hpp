@@ -1,4 +1,4 @@
-// Gives compilers a short message for a pool's call with a callable of a wrong form.
+// Shortens the messages of compilers about a pool's callable of the wrong form.
 #pragma once
 
 #include <chrono>

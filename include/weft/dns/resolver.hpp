@@ -13,29 +13,29 @@
 
 namespace weft::dns {
 
-// An option that keeps its default takes its value from /etc/resolv.conf or c-ares.
+// Unless set, the first three options take their values from /etc/resolv.conf or c-ares.
 struct ResolverOptions {
   // The name servers, in the order of use.
   std::vector<net::Address> servers = {};
-  // The timeout for the first answer of a server; later attempts have longer timeouts.
+  // The timeout of the first attempt at a server; later attempts have longer timeouts.
   std::chrono::milliseconds attempt_time{0};
   // The number of attempts at each server before the answer is EAI_AGAIN.
   int attempts = 0;
-  // How long IPv6 or IPv4 addresses wait for addresses of the other kind (RFC 8305: 50 ms). dial()
-  // waits for the other kind while it already tries the first addresses.
+  // The longest wait of IPv6 or IPv4 addresses for the other kind (RFC 8305: 50 ms). dial() waits
+  // for the other kind while it already tries the first addresses.
   std::chrono::nanoseconds resolution_delay = std::chrono::milliseconds(50);
 };
 
 // Queries name servers with c-ares. The calling fiber waits for the sockets, and no thread blocks.
-// So the number of queries is not limited, and an abandoned query ends at once. The fiber reads
-// /etc/hosts first. Only net::Resolver uses the other sources of the system's resolver (mDNS, LDAP,
-// systemd's containers).
-// Context: fibers and plain threads of a runtime; resolve() parks.
+// Therefore, the number of queries is not limited, and an abandoned query ends at once. The fiber
+// reads /etc/hosts first. Only net::Resolver uses the other sources of the system's resolver (mDNS,
+// LDAP, systemd's containers).
+// Context: fibers and plain threads of a runtime; resolve() and resolve_rest() park.
 // Errors: the same as for AnyResolver::resolve(); Errc::no_runtime; errors of the system.
 // Throws: std::bad_alloc.
 class Resolver final : public net::AnyResolver {
  public:
-  // Makes a resolver, which opens no socket yet. Queries refer to the stored options.
+  // Makes a resolver, which opens no socket yet.
   explicit Resolver(ResolverOptions options = {});
 
  private:

@@ -35,20 +35,20 @@ struct ClientOptions {
   // How long a call with "Expect: 100-continue" waits for the server before it sends the body;
   // kNever: no limit.
   std::chrono::nanoseconds continue_wait = std::chrono::seconds(1);
-  // The size limit of an answer's head with all interim heads (100, 103), and of the trailers.
+  // The maximum bytes of a head, together with interim heads (100, 103), and of the trailers.
   std::size_t head_bytes = 64 * 1024;
   // The largest number of headers in each head, and in the trailers.
   std::size_t headers = 128;
   // The size limit of Reply::read_all(), in bytes.
   std::uint64_t body_bytes = 64 * 1024 * 1024;
-  // Requests compressed answers, unless a call has an Accept-Encoding or a Range, and decompresses
-  // gzip bodies during reads; body_bytes then limits the decompressed body. Headers do not change.
+  // True: requests compressed answers for calls without Accept-Encoding and Range headers, and
+  // decompresses gzip bodies. The answer's headers do not change; body_bytes limits the result.
   bool decompress = false;
   // The largest number of redirects of a call. With 0, send() returns redirects as answers.
   std::size_t max_redirects = 10;
-  // The layer for https: tls::client_layer(context). Empty: https URLs are Errc::unsupported.
+  // The layer for https: tls::client_layer(context). Empty: https URLs fail with Errc::unsupported.
   ClientLayer secure = {};
-  // Connects to this address, whatever the URL's host and port. Empty: connects to the host by TCP.
+  // Connects to this address, not to the URL's host. Empty: connects to the host by TCP.
   std::optional<net::UnixAddress> unix_socket = {};
   // The URL of a proxy, "http://127.0.0.1:3128"; https uses a tunnel through the proxy (CONNECT).
   std::string proxy = {};
@@ -63,19 +63,19 @@ struct ClientOptions {
 
 // Describes the request for Client::send().
 struct Call {
-  // CONNECT takes "host:port" from the URL or from a Host header, which must then have a port.
-  // CONNECT has no body and is not redirected, and the connection of its answer is closed.
+  // CONNECT takes its target from the URL or a Host header. A header for another host needs a port.
+  // CONNECT has no body and no redirects. After a 2xx answer, its connection is not reused.
   std::string method = "GET";
   std::string url;
-  // The client itself writes Connection, Content-Length and Transfer-Encoding. A Cookie header
-  // replaces the cookies of the jar, and a Host header the URL's host, until a redirect to another
-  // origin. With "Expect: 100-continue", the client does not send the body if a final answer
+  // Connection, Content-Length and Transfer-Encoding make the call malformed. Until a redirect to
+  // another origin, a Cookie header replaces the cookies of the jar, and a Host header replaces the
+  // URL's host. With "Expect: 100-continue", the client does not send the body if a final answer
   // arrives first.
   std::vector<std::pair<std::string, std::string>> headers = {};
   std::string body = {};
-  // Replaces `body`: returns the next part, or weft::Errc::end_of_stream; the body is sent in
-  // chunks. Another error ends the call. send() calls the function for one request only, so it
-  // neither repeats such a call nor redirects it with its body.
+  // If set, the client ignores `body` and sends the parts that this function writes into its
+  // argument, in chunks, until weft::Errc::end_of_stream. Another error ends the call. The function
+  // serves one request only, so send() neither repeats the call nor redirects it with its body.
   std::function<net::Result<std::size_t>(std::span<std::byte>)> body_source = {};
 };
 
@@ -98,22 +98,22 @@ class Reply {
   [[nodiscard]] int status() const noexcept;
   // Returns the headers in the order of arrival; the span is valid as long as the reply exists.
   [[nodiscard]] std::span<const Header> headers() const noexcept;
-  // Returns the first header of this name.
+  // Returns the first header with this name.
   [[nodiscard]] std::optional<std::string_view> header(std::string_view name) const noexcept;
   // Returns the URL of the answer, after all redirects.
   [[nodiscard]] const Url& url() const noexcept;
-  // Returns the body's size, if the head contains it; after HEAD or 304, the size of the unsent
-  // body.
+  // Returns the body's size if the head contains it and the body is not decompressed; after HEAD or
+  // 304, returns the size of the unsent body.
   [[nodiscard]] std::optional<std::uint64_t> content_length() const noexcept;
 
-  // Returns whether read_some() returns the text of a compressed body (ClientOptions::decompress).
-  // If so, Content-Encoding and Content-Length describe the compressed bytes.
+  // Returns whether read_some() decompresses the body (ClientOptions::decompress). If so,
+  // Content-Encoding and Content-Length describe the compressed bytes.
   [[nodiscard]] bool is_decompressed() const noexcept;
 
   // Reads at least one byte of the body. weft::Errc::end_of_stream reports the end of the body. The
-  // call may be repeated after weft::Errc::timed_out or cancelled.
+  // caller may repeat the call after weft::Errc::timed_out or cancelled.
   // Errors: also the codes of ErrorKind::malformed, which include malformed_coding for a body that
-  // cannot be decompressed; Errc::unexpected_end; the stream's.
+  // cannot be decompressed; unexpected_end, head_too_large (trailers); the errors of the stream.
   net::Result<std::size_t> read_some(std::span<std::byte> buffer,
                                      const Until& until = Until::ambient());
   // Reads the body to its end. After an error, `value` is the part read so far.
@@ -132,11 +132,11 @@ class Reply {
   std::unique_ptr<State> state_;
 };
 
-// Holds counts since the client was made, which may be stale.
+// Counts events since the client was made. The counts may be stale.
 struct ClientStats {
   std::uint64_t connections = 0;  // Connections made.
   std::uint64_t reused = 0;       // Requests that used an idle connection.
-  std::uint64_t retried = 0;      // Reused connections that turned out to be closed.
+  std::uint64_t retried = 0;      // Requests repeated because a reused connection was closed.
 };
 
 class ClientCore;
@@ -152,19 +152,19 @@ class Client {
   explicit Client(ClientOptions options = {});
   // Closes idle connections. Replies may outlive the client.
   ~Client();
-  // Not a const reference, because g++ would bind it to the braces in Client({}).
+  // The parameter is not const, or else g++ would bind it to the braces in Client({}).
   Client(Client&) = delete;
   Client& operator=(const Client&) = delete;
 
-  // Sends the request and returns once the head of the answer has arrived, whatever its status;
-  // `until` can end each wait. After 303, every method except HEAD becomes GET; after 301 and 302,
-  // POST becomes GET. Other redirects keep method and body. The client does not send Authorization,
-  // Cookie and similar headers to another scheme, host or port, and follows no redirect from https
-  // to http. The client returns a redirect that it cannot follow. If a kept connection turns out to
-  // be closed, the client repeats an idempotent request (GET, HEAD, PUT, DELETE, OPTIONS, TRACE).
-  // Errors: weft::Errc::timed_out, cancelled; ErrorKind::malformed's (a URL, a header, an answer),
-  // Errc::unsupported, unexpected_end, head_too_large, too_many_redirects, refused_by_proxy; the
-  // errors of dial(), the layer and the stream.
+  // Sends the request and returns once the head of an answer of any status has arrived; `until` can
+  // end each wait. After 303, every method except HEAD becomes GET; after 301 and 302, POST becomes
+  // GET. Other redirects keep the method and, except for GET and HEAD after 301 to 303, the body.
+  // Authorization, Cookie and similar headers go to no other scheme, host or port. The client
+  // returns a redirect that it cannot follow, such as one from https to http. If a kept connection
+  // is closed, the client repeats an idempotent request (GET, HEAD, PUT, DELETE, OPTIONS, TRACE).
+  // Errors: weft::Errc::timed_out, cancelled; codes of ErrorKind::malformed; Errc::unsupported,
+  // unexpected_end, head_too_large, too_many_redirects, refused_by_proxy; the errors of dial(), the
+  // layer and the stream.
   net::Result<Reply> send(const Call& call, const Until& until = Until::ambient());
   // Sends a GET without extra headers, as send() does.
   net::Result<Reply> get(std::string url, const Until& until = Until::ambient()) {

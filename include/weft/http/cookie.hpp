@@ -41,19 +41,19 @@ struct CookieView {
 // Returns the value of a Set-Cookie header.
 // Context: any caller; does not park.
 // Throws: std::bad_alloc; std::invalid_argument for a name that is not a token, a value that Cookie
-// does not allow, a path that does not begin with '/', a path or domain with a semicolon or a
-// control character, and more than 4096 bytes of name and value. It also throws for cookies that
-// browsers drop: `none` and `partitioned` without `secure`, and the prefixes __Secure- and __Host-
-// without the attributes that they require.
+// does not allow, a path that does not begin with '/', a path or domain with a semicolon, a control
+// or a non-ASCII character, and more than 4096 bytes of name and value. It also throws for cookies
+// that browsers drop: `none` and `partitioned` without `secure`, and the prefixes __Secure- and
+// __Host- without the attributes that they require.
 [[nodiscard]] std::string to_set_cookie(const Cookie& cookie);
-// Adds a Set-Cookie header to an answer that has not begun, after any earlier cookies.
+// Adds a Set-Cookie header after the cookies of earlier calls. The answer must not have begun.
 // Context: the request's handler; does not park.
 // Throws: whatever to_set_cookie() throws.
 void add_cookie(Response& response, const Cookie& cookie);
 
-// Returns the cookies of a request in their order, as views of the request's texts. Values are
-// neither decoded nor unquoted. A client may send several cookies of one name, the most specific
-// path first.
+// Returns the cookies in the order of the request's headers, as views into these headers. Values
+// are neither decoded nor unquoted. A client may send several cookies with the same name, the most
+// specific path first.
 // Context: the request's handler; does not park.
 // Throws: std::bad_alloc.
 [[nodiscard]] std::vector<CookieView> cookies(const Request& request);

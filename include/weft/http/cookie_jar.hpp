@@ -9,26 +9,26 @@
 
 namespace weft::http {
 
-// Each number must be at least 1. At a limit, the jar drops the cookie that has been unused for the
-// longest time.
+// Each number must be at least 1. When a number is exceeded, the jar drops an expired or the least
+// recently used cookie.
 struct CookieJarOptions {
   std::size_t max_cookies = 3000;
   std::size_t max_per_domain = 50;
 };
 
-// Keeps cookies and selects the cookies of a request, by the rules of RFC 6265bis for domain, path,
-// Secure, Max-Age, Expires and the prefixes __Secure- and __Host-. A name and its value have at
-// most 4096 bytes together. The jar differs from the RFC in three points. It has no list of public
-// suffixes: a host below "co.uk" can set cookies for all hosts there. The jar refuses only a domain
-// of one label, such as "com". SameSite and Partitioned have no effect, because a request belongs
-// to no page. The jar stores nothing on disk. A jar works without a Client;
-// `ClientOptions::cookies` connects it to a Client.
+// Keeps cookies and selects the cookies for a request. It follows the rules of RFC 6265bis for
+// domain, path, Secure, Max-Age, Expires and the prefixes __Secure- and __Host-. A name and its
+// value have at most 4096 bytes together. The jar differs from the RFC in three points. It has no
+// list of public suffixes: a host below "co.uk" can set cookies for all hosts below "co.uk". The
+// jar refuses only a domain of one label, such as "com". SameSite and Partitioned have no effect,
+// because a request belongs to no page. The jar stores nothing on disk. A jar works without a
+// Client; `ClientOptions::cookies` connects it to a Client.
 // Context: any number of fibers and plain threads; calls park only briefly.
 // Throws: std::bad_alloc.
 class CookieJar {
  public:
   // Makes an empty jar.
-  // Throws: std::invalid_argument if a number is 0.
+  // Throws: std::invalid_argument if a number in `options` is 0.
   explicit CookieJar(CookieJarOptions options = {});
   // Drops all cookies.
   ~CookieJar();
@@ -38,8 +38,8 @@ class CookieJar {
   // Reads a Set-Cookie header of an answer from `url`, and stores, replaces or deletes the cookie.
   // Ignores a header that violates the rules.
   void add(const Url& url, std::string_view set_cookie);
-  // Returns the value of a Cookie header for `url`, "a=1; b=2": cookies with longer paths first,
-  // then older cookies. The value is empty if there are no cookies.
+  // Returns the value of a Cookie header for `url`, such as "a=1; b=2", or an empty text. Cookies
+  // with longer paths come first; among equal lengths, older cookies come first.
   [[nodiscard]] std::string header_for(const Url& url);
   // Returns the number of cookies, some of which may have expired.
   [[nodiscard]] std::size_t size() const;

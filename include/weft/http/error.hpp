@@ -7,7 +7,7 @@
 namespace weft::http {
 
 enum class Errc {
-  // `error == ErrorKind::malformed`: data from a peer, or a caller's arguments, violate the rules.
+  // These codes and malformed_form equal ErrorKind::malformed: the peer or the caller broke a rule.
   malformed_url = 1,  // The URL of a call is invalid.
   malformed_call,     // A Call has a method or a header that must not be sent.
   malformed_line,     // A line has a bare CR or LF or a NUL, or continues on the next line.
@@ -17,21 +17,21 @@ enum class Errc {
   malformed_header,   // A name is not a token, or a value has control characters.
   // Content-Length is not a number, is repeated, or is combined with Transfer-Encoding.
   malformed_length,
-  malformed_coding,   // A Transfer-Encoding does not end with "chunked".
+  malformed_coding,   // A Transfer-Encoding does not end with "chunked", or a gzip body is corrupt.
   malformed_chunk,    // The size of a chunk, or the line end after its data, is invalid.
   malformed_trailer,  // A line after the last chunk is invalid.
   truncated_head,     // The stream ended within a head.
   // A WebSocket frame or message violates the protocol, or a text is not UTF-8.
   malformed_frame,
 
-  body_too_large,    // The body exceeds Limits::body_bytes.
-  head_too_large,    // The head or the trailers exceed Limits::head_bytes or Limits::headers.
+  body_too_large,    // The body exceeds `body_bytes` of Limits, RequestLimits or ClientOptions.
+  head_too_large,    // The head or the trailers exceed a limit of Limits or ClientOptions.
   target_too_large,  // The target exceeds Limits::target_bytes.
   unexpected_end,    // The peer ended the stream before a message, or in the middle of a body.
   already_started,   // The head of the answer has been sent and cannot be changed.
   wrong_length,      // The number of bytes written differs from Content-Length.
   too_many_redirects,
-  unsupported,          // The URL has another scheme, or the upgrade was not requested.
+  unsupported,          // The scheme is not supported; the upgrade was refused or not requested.
   unsupported_version,  // The version of HTTP is not 1.x.
   unsupported_method,   // A server does not support CONNECT.
   unsupported_coding,   // A Transfer-Encoding is not "chunked".

@@ -38,9 +38,9 @@ struct ServerEvent {
 //   }
 //
 // Context: one caller at a time, in the request's handler; send() and comment() park.
-// Errors: the same as for Response::write(); weft::Errc::cancelled if the client has disconnected
-// or the server ends; timed_out at Limits::request. All later calls return the first error.
-// Throws: std::bad_alloc, and whatever Request::context() throws from the constructor.
+// Errors: errors of Response::write(); weft::Errc::cancelled if the client has disconnected or the
+// server ends; timed_out after Limits::request; end_of_stream for HEAD. The first error is final.
+// Throws: std::bad_alloc; the constructor also throws what Request::context() throws.
 class EventStream {
  public:
   // Sets the headers of the answer. If the request has a body, the handler must have read it.
@@ -50,14 +50,14 @@ class EventStream {
   // Throws: also std::invalid_argument for a line end or a NUL in `event` or `id`, and for a
   // negative `retry`.
   net::Result<void> send(const ServerEvent& event);
-  // Sends a comment, which clients ignore. A comment every 15 seconds or so keeps proxies from
+  // Sends a comment, which clients ignore. A comment about every 15 seconds keeps proxies from
   // closing an idle connection, and detects that a client has disconnected.
   net::Result<void> comment(std::string_view text = {});
   // Returns the error that ended the stream, such as a disconnect; before that, no error.
   [[nodiscard]] net::Result<void> status() noexcept;
   // Returns the id of the last event that the client received before it connected again.
   [[nodiscard]] std::optional<std::string_view> last_id() const noexcept;
-  // Returns the request's context, which ends waits for an event when the client disconnects.
+  // Returns the request's context. Waits with this context end when the client disconnects.
   [[nodiscard]] Context& context() noexcept { return context_; }
 
  private:

@@ -17,18 +17,18 @@ struct FileOptions {
 // Answers GET or HEAD with a regular file, with ETag and Last-Modified. It supports If-None-Match,
 // If-Modified-Since, If-Match and If-Unmodified-Since (304, 412), and one range with Range and
 // If-Range (206, 416). It answers 404 for a missing or special file, 403 for an unreadable file,
-// 503 if descriptors or memory run out, 405 for another method, and otherwise 500. Without TLS, the
-// kernel sends the file; no worker waits for a disk (TcpStream::send_file). With TLS, a worker
-// reads the file and may wait.
+// 503 if descriptors or memory run out, 405 for another method, and 500 for any other error.
+// The kernel sends the file, so no worker waits for a disk (TcpStream::send_file). With TLS or
+// compression, however, a worker reads the file and may wait.
 // Context: the request's handler; parks.
-// Errors: the same as for Response::write().
+// Errors: the same as for Response::write_file().
 // Throws: std::bad_alloc.
 net::Result<void> send_file(Request& request, Response& response, const std::string& path,
                             const FileOptions& options = {});
 
-// Returns a handler that serves the files below `folder` by Request::rest_of_path(), and index.html
-// for folders. Use it for a route such as "/files/{path...}" or a whole server. Neither ".." nor a
-// link leads outside of `folder`; the handler does not find names that begin with a dot.
+// Returns a handler that serves the file below `folder` whose path is Request::rest_of_path(), and
+// index.html for a folder. Use it for a route such as "/files/{path...}" or for a whole server.
+// Neither ".." nor a link leads outside `folder`; names that begin with a dot are not served.
 // Context: plain value.
 [[nodiscard]] Handler serve_folder(std::string folder, FileOptions options = {});
 

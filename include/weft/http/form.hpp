@@ -1,4 +1,4 @@
-// Reads forms: fields in one text, and parts with files.
+// Reads forms: URL-encoded fields, and multipart forms with files.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@
 
 namespace weft::http {
 
-// Holds a field of a form, decoded.
+// Holds a decoded field of a form.
 struct FormField {
   std::string name;
   std::string value;
@@ -37,7 +37,7 @@ struct FormLimits {
                                                              const FormLimits& limits = {});
 // Reads the body of a request with Content-Type: application/x-www-form-urlencoded.
 // Context: the request's handler; parks.
-// Errors: Errc::unsupported_form for another type, form_too_large; as Request::read_some().
+// Errors: Errc::unsupported_form for another type, form_too_large; Request::read_some()'s errors.
 // Throws: std::bad_alloc.
 [[nodiscard]] net::Result<std::vector<FormField>> read_form(Request& request,
                                                             const FormLimits& limits = {});
@@ -51,7 +51,7 @@ struct MultipartLimits {
   std::uint64_t total_bytes = ~std::uint64_t{0};  // The whole form, with boundaries and headers.
 };
 
-// Reads multipart/form-data part by part; the buffer has about 8 KiB, whatever the form's size:
+// Reads multipart/form-data part by part. The buffer has about 8 KiB for a form of any size:
 //
 //   Multipart form(request);
 //   while (form.next()) {
@@ -64,7 +64,7 @@ struct MultipartLimits {
 //   if (form.next() != weft::Errc::end_of_stream) response.set_status(400);
 //
 // After an error, all calls return the same error.
-// Context: one caller at a time, where the body may be read; calls that can return an error park.
+// Context: one caller at a time that may read the body; calls that can return an error park.
 // Throws: std::bad_alloc.
 class Multipart {
  public:
@@ -81,28 +81,28 @@ class Multipart {
   Multipart& operator=(const Multipart&) = delete;
 
   // Skips the rest of the current part, and moves to the next part.
-  // Errors: weft::Errc::end_of_stream after the last part, when all of the body has been read;
-  // Errc::unsupported_form for another Content-Type, malformed_form, form_too_large; the source's.
+  // Errors: weft::Errc::end_of_stream at the end of the body; Errc::unsupported_form for another
+  // Content-Type; malformed_form; form_too_large; errors of the source.
   [[nodiscard]] net::Result<void> next();
   // Returns the field's name, as the client sent it.
   [[nodiscard]] const std::string& name() const noexcept;
   // Returns the file's name, if any, as the client sent it; do not use this name as a path.
   [[nodiscard]] const std::optional<std::string>& filename() const noexcept;
-  // Returns the Content-Type, or "text/plain" without one.
+  // Returns the Content-Type, or "text/plain" if the part has none.
   [[nodiscard]] std::string_view content_type() const noexcept;
 
   // Reads at least one byte of the part. weft::Errc::end_of_stream reports the end of the part.
   // Errors: also the same as for next().
   net::Result<std::size_t> read_some(std::span<std::byte> buffer);
   // Reads the rest of the part. After an error, `value` is the text read so far.
-  // Errors: also Errc::form_too_large above `most` bytes.
+  // Errors: also Errc::form_too_large if the rest has more than `most` bytes.
   net::Result<std::string> read_all(std::size_t most = 64 * 1024);
   // Writes the rest of the part to the file, from the file's beginning, and returns the number of
   // bytes. Workers do not wait for the disk.
   // Errors: also the same as for files::File::write_all().
   net::Result<std::uint64_t> save(files::File& file);
-  // Works as save(), with a new file. After an error, the file remains, with some of the bytes.
-  // Errors: also the same as for files::File::open(), file_exists if the file exists.
+  // Works like save(), but makes a new file. After an error, an incomplete file may remain.
+  // Errors: also the same as for files::File::open(), such as file_exists if the file exists.
   net::Result<std::uint64_t> save_to(const std::string& path);
 
  private:

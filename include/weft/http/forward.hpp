@@ -1,5 +1,5 @@
-// Provides the calls that a proxy needs, which send a request to another server, and return that
-// server's answer.
+// Provides the calls with which a proxy forwards a request to another server and returns its answer
+// to the client.
 #pragma once
 
 #include <span>
@@ -37,25 +37,25 @@ struct ForwardOptions {
 // the request's method, target, Host and end-to-end headers; Via, Forwarded, X-Forwarded-For,
 // X-Forwarded-Host and X-Forwarded-Proto are added. Its `body_source` reads a body from the
 // request, which must outlive the call. The body is sent in chunks; trailers are dropped. The
-// client should have max_redirects = 0 and no cookies.
+// http::Client that performs the call should have max_redirects = 0 and no cookies.
 // Context: the request's handler; does not park.
 // Throws: std::bad_alloc.
 [[nodiscard]] Call forward_call(Request& request, std::string_view origin,
                                 const ForwardOptions& options = {});
 
-// Sends a reply as the answer: its status, its end-to-end headers except Date, and its body part by
-// part, as the parts arrive. If the client decompresses the body, the headers that describe the
-// compressed bytes are left out, and the ETag becomes weak. If the reply ends early, the answer
-// also ends early.
+// Sends a reply as the answer: its status, its end-to-end headers except Date, and its body as its
+// parts arrive. A body with a known size of up to 16 KiB is first read completely. If the client
+// decompresses the body, the headers that describe the compressed bytes are left out, and the ETag
+// becomes weak. If the reply ends early, a begun answer also ends early.
 // Context: the request's handler; parks.
-// Errors: the same as for Reply::read_some() and Response::write(). The handler can still answer
-// while Response::started() is false, because nothing has been set then.
+// Errors: as Reply::read_some() and Response::write(); malformed_start for a status above 599.
+// The handler can still answer while Response::started() is false: no status or header is set.
 // Throws: std::bad_alloc.
 net::Result<void> forward_reply(Reply& reply, Response& response,
                                 const Until& until = Until::ambient());
 
-// Returns whether a request without a body requests another protocol, such as WebSocket. HTTP/2
-// (h2c) does not count: its requests would bypass the proxy.
+// Returns whether the request has no body and requests another protocol, such as WebSocket. Returns
+// false for HTTP/2 (h2c), whose later requests would bypass the proxy.
 // Context: the request's handler; does not park.
 [[nodiscard]] bool asks_for_upgrade(const Request& request) noexcept;
 // Forwards an upgrade request to `origin`, on a separate connection. After 101, relays bytes in
@@ -63,8 +63,8 @@ net::Result<void> forward_reply(Reply& reply, Response& response,
 // of the origin, as forward_reply() does. `until` limits the wait for the answer.
 // Context: the request's handler; parks.
 // Errors: Errc::unsupported unless asks_for_upgrade(), and for https without
-// ForwardOptions::secure; ErrorKind::malformed's, head_too_large, unexpected_end; as net::dial(),
-// the layer and the stream. While Response::started() is false, the handler can still answer.
+// ForwardOptions::secure; head_too_large, unexpected_end, codes of ErrorKind::malformed; errors of
+// net::dial(), layer and stream. While Response::started() is false, the handler can answer.
 // Throws: std::bad_alloc; the relay also throws whatever spawn() throws.
 [[nodiscard]] net::Result<void> forward_upgrade(Request& request, Response& response,
                                                 std::string_view origin,

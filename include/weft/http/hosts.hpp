@@ -22,21 +22,21 @@ namespace weft::http {
 // tls::ServerOptions::more_certificates contains the hosts' certificates. Copies share their hosts.
 // Context: once a server uses it, any number of fibers; they park as handlers do. Before that, one
 // caller at a time may add hosts; adding does not park.
-// Throws: std::bad_alloc; calls that add a handler also std::invalid_argument for an empty handler,
-// or if the host already has a handler.
+// Throws: std::bad_alloc. Calls that add a handler also throw std::invalid_argument if the handler
+// is empty, or if the host already has a handler.
 class Hosts {
  public:
   // Makes a table without hosts.
   Hosts();
 
   // Adds a host: "example.org", "*.example.org", "192.0.2.1" or "[2001:db8::1]".
-  // Throws: also std::invalid_argument for a text that is not a host name, or has a port.
+  // Throws: also std::invalid_argument if `name` is not a host name or has a port.
   Hosts& host(std::string_view name, Handler handler);
   // Sets the handler for all other requests.
   Hosts& otherwise(Handler handler);
 
   // Answers a request with the handler of its host; the server calls this function.
-  // Throws: as the handler.
+  // Throws: whatever the handler throws.
   void operator()(Request& request, Response& response) const;
 
  private:

@@ -14,10 +14,10 @@
 
 namespace weft::http {
 
-// Transforms the bytes at one end of a connection, a TcpStream that outlives the layer.
+// Transforms the bytes at one end of a connection. The connection's TcpStream outlives the layer.
 // weft/tls/http.hpp provides layers for TLS; weft-http itself provides none.
 // Context: fibers and plain threads, one reader and one writer at a time; all calls may park.
-// Errors: as net::TcpStream, and the layer's own.
+// Errors: as for net::TcpStream; errors of the layer.
 // Throws: std::bad_alloc.
 class Layer {
  public:

@@ -10,7 +10,7 @@
 namespace weft::http {
 
 // kNever disables a time limit. The server answers a request that exceeds a size limit with the
-// status stated there, and closes the connection.
+// status that is listed with the limit, and closes the connection.
 struct Limits {
   // The largest size of the request line and all headers; status 431. Trailers have the same limit.
   std::size_t head_bytes = 16 * 1024;
@@ -24,17 +24,17 @@ struct Limits {
 
   // The longest time from a request's first byte to the end of its head; status 408.
   std::chrono::nanoseconds head = std::chrono::seconds(10);
-  // The longest wait for bytes of a body; status 408. Only a lack of progress counts; see
+  // The longest wait for bytes of a body; status 408. Only time without progress counts; see
   // least_rate.
   std::chrono::nanoseconds body = std::chrono::seconds(60);
-  // The longest wait for a client that takes no bytes of its answer. Only a lack of progress
+  // The longest wait for a client that takes no bytes of its answer. Only time without progress
   // counts.
   std::chrono::nanoseconds write = std::chrono::seconds(30);
   // Bytes per second. `body` and `write` are budgets for waiting on a client: a wait uses time from
-  // the budget, and each byte adds 1/least_rate seconds. So only a client that is slower than this
+  // the budget, and each byte adds 1/least_rate seconds. Only a client that is slower than this
   // rate is disconnected, however long a transfer takes. 0: one byte restores the whole budget.
   std::uint64_t least_rate = 1024;
-  // A connection without requests is closed after this time or, at most, after twice this time.
+  // The server closes a connection without requests a few milliseconds after this time.
   std::chrono::nanoseconds idle = std::chrono::seconds(60);
   // The time limit of a request's Context, from the end of the request's head.
   std::chrono::nanoseconds request = weft::kNever;

@@ -17,8 +17,8 @@
 namespace weft::http {
 
 // Mounts the page of <weft/live_page.hpp> at `prefix`, such as "/debug/weft", which must not end in
-// a slash. The page's "/" is at prefix + "/". Only one reading at a time is taken. A recording ends
-// early if its client disconnects.
+// a slash. The page's "/" is at prefix + "/". Requests that only read the current state are served
+// one at a time. A recording ends early if its client disconnects.
 // Context: the caller that adds the routes; does not park.
 // Throws: whatever Router::route() throws.
 inline void mount_live_page(Router& router, const std::string& prefix,

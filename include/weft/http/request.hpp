@@ -21,9 +21,9 @@ namespace weft::http {
 class Exchange;
 class Router;
 
-// Gives a handler access to a request. The object and its texts live until the handler returns.
+// Gives a handler access to a request. The object and returned texts live until the handler ends.
 // Context: one fiber at a time; reads of the body park.
-// Throws: std::bad_alloc; context(), and reads after the first context(), also as go().
+// Throws: std::bad_alloc; context(), and reads after its first call, also whatever go() throws.
 class Request {
  public:
   // Makes a Request that refers to the server's exchange.
@@ -35,7 +35,7 @@ class Request {
   [[nodiscard]] std::string_view method() const noexcept;
   // Returns the target as requested: "/a%20b?c=d", "http://host/a%20b?c=d" or "*".
   [[nodiscard]] std::string_view target() const noexcept;
-  // Returns the target before the question mark, not decoded; "/" if that part is empty.
+  // Returns the target's path, without scheme, host and query, not decoded; "/" if it is empty.
   [[nodiscard]] std::string_view path() const noexcept;
   // Returns the part of the target after the question mark, not decoded; possibly empty.
   [[nodiscard]] std::string_view query() const noexcept;
@@ -43,14 +43,14 @@ class Request {
   [[nodiscard]] std::optional<std::string> query_value(std::string_view name) const;
   // Returns all values of `name` in the query, in their order, decoded.
   [[nodiscard]] std::vector<std::string> query_values(std::string_view name) const;
-  // Returns 1 for HTTP/1.1, 0 for HTTP/1.0.
+  // Returns 1 for HTTP/1.1 and later versions 1.x, 0 for HTTP/1.0.
   [[nodiscard]] int minor_version() const noexcept;
 
   // Returns the headers in the order of arrival.
   [[nodiscard]] std::span<const Header> headers() const noexcept;
   // Returns the first header of this name.
   [[nodiscard]] std::optional<std::string_view> header(std::string_view name) const noexcept;
-  // Returns the host of the target, or otherwise of the Host header; possibly empty in HTTP/1.0.
+  // Returns the host in the target, or else in the Host header; possibly empty in HTTP/1.0.
   [[nodiscard]] std::string_view host() const noexcept;
 
   // Returns the part that the router found for `{name}`, decoded; empty without such a parameter.
@@ -61,14 +61,14 @@ class Request {
   // Adds a path parameter. Its name and value must live as long as the request.
   void add_parameter(std::string_view name, std::string_view value);
 
-  // Returns the size of the body, unless the body is sent in chunks.
+  // Returns the size of the body; nothing if the body is sent in chunks.
   [[nodiscard]] std::optional<std::uint64_t> content_length() const noexcept;
   // Returns whether there is a body, even an empty one.
   [[nodiscard]] bool has_body() const noexcept;
   // Reads at least one byte of the body. If the client waits for "100 Continue" and no answer has
-  // begun, sends that first. weft::Errc::end_of_stream reports the end of the body. Another error
-  // closes the connection, with 400, 408 or 413 unless the handler answers.
-  // Errors: the codes of http::Errc; weft::Errc::timed_out (Limits::body); the system's.
+  // begun, sends it first. weft::Errc::end_of_stream reports the end of the body. Any other error
+  // closes the connection; if the handler does not answer, the answer is 400, 408, 413 or 431.
+  // Errors: the codes of http::Errc; weft::Errc::timed_out (Limits::body); errors of the system.
   net::Result<std::size_t> read_some(std::span<std::byte> buffer);
   // Reads the whole body, at most Limits::body_bytes. After an error, `value` is the part that was
   // read.
@@ -82,24 +82,24 @@ class Request {
   void set_limits(const RequestLimits& limits);
 
   // Returns the context of this request, which is the context of the handler's calls (context.hpp).
-  // The context ends with Errc::timed_out at Limits::request after the head, and with
-  // Errc::cancelled if the client disconnects or the server's grace period ends. The first use
-  // makes the context. The server detects a disconnect once the body has been read; before that,
-  // the next read fails.
+  // The context ends with Errc::timed_out when Limits::request has passed since the end of the
+  // head, and with Errc::cancelled if the client disconnects or the server's grace period ends. The
+  // first call creates it. Once the body has been read, the server detects a disconnect; until
+  // then, reads report it.
   [[nodiscard]] Context& context();
 
   // Returns the client's address, as trusted proxies report it (ServerOptions::trusted_proxies),
   // otherwise peer_address(). The port is 0 if the proxies report no port.
-  // Errors: std::errc::address_not_available if a proxy reports no client; as peer_address().
+  // Errors: std::errc::address_not_available if a proxy reports no client; as for peer_address().
   [[nodiscard]] net::Result<net::Address> client_address() const;
   // Returns the scheme by which the client sent its request, "http" or "https": the scheme that
   // trusted proxies report, otherwise the scheme of the connection.
   [[nodiscard]] std::string_view scheme() const;
   // Returns which forwarding headers the peer has written, if the peer is a trusted proxy.
   [[nodiscard]] std::optional<ForwardingHeaders> trusted_headers() const noexcept;
-  // Returns the address of the connection's other end, which may be a proxy. If there is a PROXY
-  // header (ServerOptions::proxy_protocol), returns its source address.
-  // Errors: std::errc::address_family_not_supported for a Unix socket; the system's.
+  // Returns the address of the connection's other end, which may be a proxy. If a PROXY header
+  // (ServerOptions::proxy_protocol) has a source address, returns that address.
+  // Errors: std::errc::address_family_not_supported for a Unix socket; errors of the system.
   [[nodiscard]] net::Result<net::Address> peer_address() const noexcept;
   // Returns the TLS data of the connection, with the client's certificate if the client has sent
   // one; nothing for a plain connection. Each call makes a copy.
@@ -107,7 +107,7 @@ class Request {
 
  private:
   friend class Router;
-  // Records the index of the route's title.
+  // Records the index of the route that serves the request (RouteIndex).
   void set_route(std::uint16_t index) noexcept;
 
   Exchange& exchange_;

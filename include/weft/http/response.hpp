@@ -20,10 +20,10 @@ namespace weft::http {
 
 class Exchange;
 
-// Gives a talk its upgraded connection. Use either the members, or the functions, which combine the
-// members; asio::SyncStream uses the functions.
+// Gives a talk its upgraded connection. Use either the members or the functions, which read `early`
+// first and then use the layer or the stream. asio::SyncStream uses the functions.
 // Context: the talk; one caller may read and one may write at a time; reads and writes park.
-// Errors: as net::TcpStream.
+// Errors: as for net::TcpStream.
 // Throws: std::bad_alloc.
 struct Upgraded {
   net::TcpStream& stream;
@@ -34,7 +34,7 @@ struct Upgraded {
   // Requests the talk's end when the server stops; the stream is closed after the grace period.
   std::stop_token stop = {};
 
-  // Reads at least one byte: from `early`, which shrinks, then from the layer or the stream.
+  // Reads at least one byte. Takes the bytes of `early` first, then reads the layer or the stream.
   net::Result<std::size_t> read_some(std::span<std::byte> buffer,
                                      const Until& until = Until::ambient());
   // Writes at least one byte; with a layer, all bytes.
@@ -47,18 +47,18 @@ struct Upgraded {
   net::Result<std::size_t> write_all(std::string_view text, const Until& until = Until::ambient()) {
     return write_all(std::as_bytes(std::span(text)), until);
   }
-  // Ends the connection and its waiting calls. Notifies a layer's peer if this needs no wait.
+  // Closes the connection, and ends calls that wait. A layer notifies its peer if it need not wait.
   void close() noexcept;
 };
 
 // Serves an upgraded connection: see Response::upgrade().
 using Talk = weft::detail::SharedFunction<net::Next(Upgraded)>;
 
-// Sends the answer to a request. Call send() with the whole body, or write() repeatedly, which
-// sends chunks unless Content-Length is set. If the handler calls neither function, the answer has
-// the status and no body. In that case, the status is 500 if a Content-Length announced a body, and
-// 503 if no status was set and the request's context is over. An exception aborts an answer that
-// has begun: the connection ends before the answer is complete.
+// Sends the answer to a request. Call send() with the whole body, or write() with one part after
+// another. Without a Content-Length, write() sends each part as a chunk; for HTTP/1.0, a close ends
+// the body. If the handler calls neither function, the answer has the status and no body. The
+// status is then 500 if a Content-Length announced a body, and 503 if no status was set and the
+// request's context is over. An exception aborts a begun answer: the connection ends early.
 // Context: one fiber at a time; send() and writes park.
 // Throws: std::bad_alloc.
 class Response {
@@ -73,12 +73,12 @@ class Response {
   void set_status(int status) noexcept;
   // Returns the status.
   [[nodiscard]] int status() const noexcept;
-  // Adds a header. Later writes must match a Content-Length header.
+  // Adds a header. If the header is Content-Length, the body must have that size.
   // Throws: std::invalid_argument for a name that is not a token, a value with control characters,
   // a Content-Length that is not a number, and for Transfer-Encoding, Connection and Date.
   void add_header(std::string_view name, std::string_view value);
   // Replaces all headers of this name with one header.
-  // Throws: whatever add_header() throws; in that case no header has changed.
+  // Throws: exceptions of add_header(); the headers are then unchanged.
   void set_header(std::string_view name, std::string_view value);
   // Removes all headers of this name that were added before.
   void remove_header(std::string_view name) noexcept;
@@ -86,17 +86,17 @@ class Response {
   void close_after() noexcept;
 
   // Sends the whole answer; parks until the kernel has taken it. The answer to a HEAD request
-  // contains only the body's size.
+  // states only the body's size.
   // Errors: Errc::already_started; Errc::wrong_length, with nothing sent, if Content-Length
-  // differs; the stream's.
+  // differs; errors of the stream.
   net::Result<void> send(std::string_view body);
   // Sends a part of the body; parks until the kernel has taken it.
-  // Errors: Errc::wrong_length above Content-Length; the stream's.
+  // Errors: Errc::already_started after send(); wrong_length above Content-Length; stream errors.
   net::Result<void> write(std::string_view part);
   net::Result<void> write(std::span<const std::byte> part);
   // Sends `size` bytes of a file from `offset`; parks until the kernel has taken them. The caller
-  // owns the descriptor. An error of the file aborts the answer.
-  // Errors: the same as for write(); the file's; Errc::wrong_length if the file ends early.
+  // owns the descriptor. If the file cannot be read, the answer is aborted.
+  // Errors: errors of write() and of the file; Errc::wrong_length if the file ends early.
   net::Result<void> write_file(int descriptor, std::uint64_t offset, std::uint64_t size);
   // Aborts an answer that has begun, as an exception does; the client can detect this. Has no
   // effect before the head is sent.
@@ -106,11 +106,11 @@ class Response {
 
   // Answers 101 with the added headers and `protocol` as Upgrade, and gives the connection to
   // `talk`. The connection's fiber calls `talk` after the handler; the return of `talk` closes the
-  // connection. Without a protocol, nothing is sent: `talk` answers, as Beast's WebSocket does.
-  // Errors: Errc::unsupported unless the request is for an upgrade and its body has been read.
+  // connection. An empty `protocol` sends nothing: `talk` must answer, as Beast's WebSocket does.
+  // Errors: Errc::already_started; unsupported if no upgrade is requested or the body is unread.
   net::Result<void> upgrade(std::string_view protocol,
                             weft::detail::SharedFunction<void(Upgraded)> talk);
-  // Works as upgrade() above, for a `talk` that returns a net::Next. After Next::idle, the
+  // Works like upgrade() above, for a `talk` that returns a net::Next. After Next::idle, the
   // connection has no running fiber and no stack, and Limits::idle does not close it. The server
   // calls `talk` again when there is data to read, and a last time when the server stops. `talk`
   // must process `early` and its own buffers before it returns Next::idle.

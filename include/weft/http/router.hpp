@@ -20,13 +20,13 @@ using Middleware = weft::detail::SharedFunction<void(Request&, Response&, const 
 //   router.use(log).get("/users/{id}", show_user).get("/files/{path...}", send_file);
 //   Server server(std::move(router));
 //
-// `{name}` matches a non-empty part of a path, `{name...}` all remaining parts, possibly none.
-// Among the routes of a method, a literal part takes precedence over `{name}`, part by part; parts
-// are compared decoded. An unknown path is answered with 404, an unknown method with 405 and Allow.
-// A HEAD request uses the GET handler if there is no route for HEAD. "OPTIONS *" is answered with
-// 204 and with all methods in Allow. Dumps, the live page and traces name the fiber of a running
-// handler after the route, "GET /users/{id}"; for routes of any(), after the pattern only. While
-// middleware runs, the fiber has another name. Copies share their routes.
+// `{name}` matches a non-empty segment of a path, `{name...}` all remaining segments, possibly
+// none. Among the routes of a method, a literal segment takes precedence over `{name}`, from left
+// to right. Segments are decoded before the comparison. The router answers an unknown path with
+// 404, and an unknown method with 405 and Allow. A HEAD request uses the GET handler if there is no
+// route for HEAD. The answer to "OPTIONS *" is 204, with all methods in Allow. A running handler's
+// fiber bears the name of the route, such as "GET /users/{id}"; for any(), only the pattern. While
+// middleware runs, the fiber keeps its former name. Copies share their routes.
 // Context: once a server uses it, any number of fibers; they park as handlers do. Before that, one
 // caller at a time may add routes; adding does not park.
 // Throws: std::bad_alloc; functions that add a route also throw whatever route() throws.
@@ -57,7 +57,7 @@ class Router {
   }
   // Adds a route for every method for which this pattern has no other route.
   Router& any(std::string_view pattern, Handler handler);
-  // Runs `middleware` around all routes and around 404 and 405; the first middleware is outermost.
+  // Wraps all routes, and the answers 404 and 405, in `middleware`; the first one is outermost.
   Router& use(Middleware middleware);
 
   // These overloads exist only for their error messages.
@@ -112,9 +112,9 @@ class Router {
   std::shared_ptr<Routes> routes_;
 };
 
-// Returns a handler that calls `handler` with these limits; see Request::set_limits(). A request
-// that announces a larger body is answered with 413, and `handler` is not called. A route's limits
-// replace the limits that middleware has set.
+// Returns a handler that calls `handler` with these limits; see Request::set_limits(). If a request
+// announces a body above the limit, the answer is 413, and `handler` is not called. A route's
+// limits replace the limits that middleware has set.
 // Context: plain value.
 // Throws: std::bad_alloc; std::invalid_argument for an empty handler, and for a time of 0 or less.
 [[nodiscard]] Handler limited(const RequestLimits& limits, Handler handler);

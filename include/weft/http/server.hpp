@@ -40,13 +40,13 @@ using Handler = weft::detail::SharedFunction<void(Request&, Response&)>;
 
 // Describes an answered request, for an access log.
 struct Access {
-  // A refused request has only the parts that were parsed, possibly none.
+  // If the request was refused, holds only what the server had parsed, possibly nothing.
   const Request& request;
   int status;                         // 0 if the connection broke first.
   std::uint64_t bytes;                // The number of bytes of the body that were sent.
   std::chrono::nanoseconds duration;  // The time from the head's end to the answer's end.
-  // Why the request was refused or not read to its end (an http::Errc, or weft::Errc::timed_out),
-  // or why the connection broke; empty without an error.
+  // Why the connection broke, or why the request was refused or not read to its end (an http::Errc,
+  // or weft::Errc::timed_out). Empty: no error.
   std::error_code error = {};
 };
 
@@ -69,36 +69,36 @@ struct ServerOptions {
   // The layer below HTTP: tls::server_layer(context). The connection's fiber performs the handshake
   // when the client's first bytes arrive, within Limits::head. Empty: no layer.
   ServerLayer secure = {};
-  // Which connections begin with a PROXY header, before TLS; see Request::peer_address().
+  // Selects connections with a PROXY header, which precedes TLS; see Request::peer_address().
   net::ProxyProtocol proxy_protocol = {};
   // The proxies whose forwarding headers are trusted: see Request::client_address().
   TrustedProxies trusted_proxies = {};
   // Compresses answers for clients that request it. Empty: no compression.
   std::optional<Compression> compression = {};
-  // Called after each answer, in the answer's fiber, even for a refused head. Empty: nothing is
-  // measured.
+  // Called after each answer, in the connection's fiber, even for a refused head. Empty: not
+  // called.
   std::function<void(const Access&)> on_access = {};
-  // Called with a handler's exception, before the 500 is sent. Empty: writes a line to stderr.
+  // Receives exceptions of handlers (before the 500), talks and on_access. Empty: a line on stderr.
   std::function<void(std::exception_ptr)> on_exception = {};
   // How long requests may continue after stop(), before their connections are closed.
   std::chrono::nanoseconds grace = std::chrono::seconds(10);
   // A stop request of this token, for example StopOnSignal::get_token(), has the effect of
   // Server::stop().
   std::stop_token stop = {};
-  // The server's label in the metrics, and the name of its connections' fibers. Empty: "http", and
-  // no name.
+  // The server's label in the metrics, and the name of its connections' fibers. Empty: the label
+  // "http", and no fiber name.
   std::string name = {};
 };
 
-// Holds a reading of the server's figures; each is exact unless it changes during the reading.
+// Holds the figures that stats() reads. A figure is exact unless it changes during that call.
 struct ServerStats {
   std::uint64_t accepted = 0;     // Connections accepted so far.
   std::uint64_t connections = 0;  // Open connections.
   std::uint64_t requests = 0;     // Valid requests so far.
-  // Requests answered with 503 for lack of a slot, and handshakes dropped as surplus.
+  // Requests answered with 503 for lack of a slot, and TLS handshakes refused for overload.
   std::uint64_t refused = 0;
-  std::uint64_t malformed = 0;      // Requests answered with another error, without a handler.
-  std::uint64_t accept_pauses = 0;  // Times that accept() failed and was tried again later.
+  std::uint64_t malformed = 0;      // Other refused heads; failed TLS handshakes and PROXY headers.
+  std::uint64_t accept_pauses = 0;  // How often accept() failed and was retried later.
   // Connections answered with 503 at once, for lack of descriptors or of a fiber.
   std::uint64_t turned_away = 0;
 };
@@ -117,13 +117,13 @@ enum class RequestState : std::uint8_t {
 // Describes a request that is being read or answered.
 struct RequestInProgress {
   net::Address peer;             // The address of the other end, which may be a proxy.
-  std::uint64_t fiber = 0;       // The number of the fiber of the request or of its handler.
+  std::uint64_t fiber = 0;       // this_fiber::id() of the fiber that reads or handles the request.
   std::string method;            // At most 16 characters; empty until the head is complete.
   std::string target;            // At most 256 characters; empty until the head is complete.
-  std::chrono::nanoseconds age;  // The time since the request's first bytes were read (to 10 ms).
-  // The received bytes, with the head; bytes of a following request may be included.
+  std::chrono::nanoseconds age;  // Since the first read of the request.
+  // The received bytes, including the head, and possibly bytes of the next request.
   std::uint64_t received = 0;
-  std::uint64_t sent = 0;  // The sent bytes, with the head; counted when a write ends.
+  std::uint64_t sent = 0;  // The sent bytes, including the head; counted when a write ends.
   std::string route;       // The title of the route; "none" before a router has found it.
   RequestState state = RequestState::handling;
   // How long the server has been waiting for the client; 0 if it is not waiting.
@@ -133,13 +133,13 @@ struct RequestInProgress {
 class ServerCore;
 
 // Answers requests on the connections of its listeners. A connection without a request has no
-// running fiber and no stack. Another fiber may serve the next request.
-// Context: fibers and plain threads of one runtime; serve(), shutdown() and the destructor park.
+// running fiber and no stack. The next request of the connection may run in another fiber.
+// Context: fibers and plain threads of a runtime; serve(), shutdown() and the destructor park.
 // Throws: std::bad_alloc; serve() also throws whatever go() throws.
 class Server {
  public:
   // Makes a server that answers with `handler`.
-  // Throws: std::invalid_argument, which names the invalid option, and as FiberPool's constructor.
+  // Throws: exceptions of FiberPool's constructor; std::invalid_argument, which names the option.
   explicit Server(Handler handler, ServerOptions options = {});
   // Exists only for its error message.
   template <class H>
@@ -154,12 +154,12 @@ class Server {
   Server& operator=(const Server&) = delete;
 
   // Accepts connections, as net::Server does, until stop(), shutdown(), a stop request of
-  // ServerOptions::stop, or the close of a listener. After stop() or a stop request, serve() first
-  // does the same as shutdown() with ServerOptions::grace. serve() retries when descriptors or
-  // memory run out. Several calls may run at once, in fibers of one runtime; listeners that share a
-  // port (net::listen_shared) accept independently.
-  // Errors: an error that persists despite retries; none after a regular end. A UnixListener's
-  // connections have no address: Request::peer_address() is an error.
+  // ServerOptions::stop, or the close of a listener. After stop() or a stop request, serve() shuts
+  // down as shutdown() does, with ServerOptions::grace. serve() retries when descriptors or memory
+  // run out. Several calls may run at once, in fibers of one runtime; listeners that share a port
+  // (net::listen_shared) accept independently.
+  // Errors: the error that ended a listener; none if one of the events above ends serve(). A
+  // UnixListener's connections have no address, so Request::peer_address() returns an error.
   net::Result<void> serve(std::span<const net::AnyListener> listeners);
   net::Result<void> serve(std::span<net::TcpListener> listeners);
   net::Result<void> serve(const net::AnyListener& listener) {
@@ -174,21 +174,21 @@ class Server {
   // their answer. A client that has not sent a request yet has half a second to send a request.
   // Parks until all connections are closed. At the deadline, ends the contexts of the remaining
   // requests, closes their connections and waits for the handlers. Another caller's
-  // shutdown(Deadline::past()) ends the grace period early. The end of the grace period after
-  // stop() also does; a stop request does not. In a handler, a talk or an access log, shutdown()
-  // does not wait for the caller's connection, or for connections of other callers of shutdown().
-  // Returns: true if the deadline was not needed.
+  // shutdown(Deadline::past()), or the end of the grace period after stop(), ends this grace period
+  // early. A stop request does not. In a handler, talk or access log, shutdown() waits neither for
+  // connections of callers of shutdown(), nor, after the deadline, for any handler.
+  // Returns: true if all these connections ended before the deadline.
   bool shutdown(Deadline grace);
 
   // Returns figures that may be stale.
   [[nodiscard]] ServerStats stats() const noexcept;
 
-  // Returns the longest requests, the longest first: at most `most`, and at most 256. The call
-  // takes time in proportion to the number of connections.
+  // Returns the oldest unfinished requests, the oldest first: at most `most`, and at most 256. The
+  // call takes time in proportion to the number of connections.
   [[nodiscard]] std::vector<RequestInProgress> longest_requests(std::size_t most = 20) const;
 
-  // Returns the requests on whose clients the server has waited longest, as longest_requests()
-  // does. Omits connections without a request.
+  // Does the same as longest_requests(), but orders the requests by the time for which the server
+  // has waited for their clients. Omits requests that are not waiting for their client.
   [[nodiscard]] std::vector<RequestInProgress> slow_clients(std::size_t most = 20) const;
 
  private:

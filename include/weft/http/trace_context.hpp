@@ -40,9 +40,9 @@ struct TraceContext {
 // Context: fibers and plain threads; does not park.
 [[nodiscard]] const TraceContext* current_trace() noexcept;
 
-// Returns the span of the client that sent this request, with its tracestate: the parent of the
-// handler's span. Returns nothing if the client sent no valid span; the handler's span then begins
-// a trace.
+// Returns the client's span and tracestate (of at most 512 bytes) from this request; this span is
+// the parent of the handler's span. Returns nothing if the client sent no valid span, or several;
+// the handler's span then begins a trace.
 // Context: the request's handler; does not park.
 // Throws: std::bad_alloc.
 [[nodiscard]] std::optional<TraceContext> received_trace(const Request& request);

@@ -12,8 +12,8 @@ enum class ForwardingHeaders : std::uint8_t {
   forwarded,    // Forwarded (RFC 7239).
 };
 
-// Lists proxies that append their client's address to headers of one kind, or replace the headers.
-// The server ignores headers of the other kind, because a proxy may forward them unchanged.
+// Lists proxies that append their client's address to one kind of header, or replace this header.
+// The server ignores the other kind of header, because a proxy may forward it unchanged.
 // Context: plain value.
 struct TrustedProxies {
   net::Networks networks = {};

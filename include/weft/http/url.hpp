@@ -21,14 +21,14 @@ struct Url {
   // Errors: Errc::unsupported for another scheme, otherwise Errc::malformed_url.
   static net::Result<Url> parse(std::string_view text);
   // Returns the target of a link or redirect at this URL: "https://a/b", "//a/b", "/b", "b", "?c".
-  // Spaces and bytes beyond ASCII become percent codes, as in browsers.
-  // Errors: the same as for parse(), and for a host with such bytes.
+  // Percent-encodes spaces and non-ASCII bytes, as browsers do.
+  // Errors: the same as for parse(). Such bytes in the host make the URL malformed.
   [[nodiscard]] net::Result<Url> resolve(std::string_view link) const;
 
   // Returns the value of a Host header: "example.org", "example.org:8080", "[::1]". The value omits
   // the scheme's default port, and an address's zone, which is local to this machine.
   [[nodiscard]] std::string authority() const;
-  // Returns a text that parse() accepts, with the zone.
+  // Returns a text that parse() accepts, which includes an address's zone.
   [[nodiscard]] std::string to_string() const;
 
   friend bool operator==(const Url& left, const Url& right) = default;

@@ -31,14 +31,14 @@ struct WebSocketOptions {
   // After this time without data, receive() sends a ping; after the same time again, the connection
   // ends. kNever: no pings.
   std::chrono::nanoseconds ping = std::chrono::seconds(30);
-  // The longest time from a message's first byte to its last; then the connection ends with 1008.
+  // The time limit for a message, first byte to last; after it, the connection ends with 1008.
   std::chrono::nanoseconds message = std::chrono::seconds(60);
   // The time limit for the kernel to take one frame; a longer wait ends the connection.
   std::chrono::nanoseconds write = std::chrono::seconds(30);
   // The time limit for the peer's close frame.
   std::chrono::nanoseconds close = std::chrono::seconds(5);
-  // Subprotocols, the preferred first. A client offers them, and a server selects the first that
-  // its client offers.
+  // Subprotocols, the preferred first. A client offers its list; a server selects the first
+  // protocol in its own list that the client offers.
   std::vector<std::string> protocols = {};
   // Compresses messages of at least `compress_bytes` if the peer agrees; needs zlib.
   bool compress = true;
@@ -58,10 +58,10 @@ struct Message {
 
 // Sends and receives messages. A WebSocket answers pings and the peer's close frame while a caller
 // is in receive(). If its server stops, receive() closes the connection with 1001.
-// Context: fibers and plain threads, any number of callers; all calls that have an Until park.
+// Context: fibers and plain threads, any number of callers; all calls with an Until park.
 // Throws: std::bad_alloc.
 // Ordering: as net::TcpStream.
-// Lifetime: a server's WebSocket lives while its talk runs, or while on_open's pointers exist.
+// Lifetime: a server's WebSocket lives while its talk runs, or while pointers from on_open exist.
 class WebSocket {
  public:
   class Core;  // For the library only, as is the constructor.
@@ -70,18 +70,18 @@ class WebSocket {
   WebSocket(const WebSocket&) = delete;
   WebSocket& operator=(const WebSocket&) = delete;
 
-  // Receives the next message. The call may be repeated after weft::Errc::timed_out or cancelled,
-  // unless the peer has not answered a ping.
+  // Receives the next message. The caller may repeat the call after weft::Errc::timed_out or
+  // cancelled. If the peer leaves a ping unanswered, the connection ends with timed_out.
   // Errors: weft::Errc::end_of_stream after a close handshake or the server's stop;
   // Errc::unexpected_end without a handshake; Errc::malformed_frame, message_too_large and
-  // message_too_slow, of which the peer is notified by 1002, 1007, 1008 or 1009; Errc::unsupported
-  // outside of the handlers of a WebSocketHandlers; the stream's.
+  // message_too_slow, which close the connection with 1002, 1007, 1008 or 1009; Errc::unsupported
+  // outside the handlers of a WebSocketHandlers; the errors of the stream.
   net::Result<Message> receive(const Until& until = Until::ambient());
 
   // Sends a message, and returns when the kernel has taken it. An error in the middle of a message
   // ends the connection.
-  // Errors: weft::Errc::closed after a close; weft::Errc::timed_out, cancelled; the stream's.
-  // send_text() returns Errc::malformed_frame, with nothing sent, unless `text` is UTF-8.
+  // Errors: weft::Errc::closed after a close; weft::Errc::timed_out, cancelled; the errors of the
+  // stream. If `text` is not UTF-8, send_text() sends nothing and returns Errc::malformed_frame.
   net::Result<void> send_text(std::string_view text, const Until& until = Until::ambient());
   // Sends a message of any bytes, as send_text() sends a text.
   net::Result<void> send_binary(std::span<const std::byte> data,
@@ -90,7 +90,7 @@ class WebSocket {
   // Performs the close handshake and ends the connection, within WebSocketOptions::close. Messages
   // that arrive before the peer's close frame are dropped. A further call has no effect.
   // Errors: std::errc::invalid_argument for a code that must not be sent, and for a reason that is
-  // longer than 123 bytes or not UTF-8; weft::Errc::timed_out, cancelled; the stream's.
+  // longer than 123 bytes or not UTF-8; weft::Errc::timed_out, cancelled; the errors of the stream.
   net::Result<void> close(std::uint16_t code = 1000, std::string_view reason = {},
                           const Until& until = Until::never());
 
@@ -108,17 +108,17 @@ class WebSocket {
 
 // Accepts a WebSocket for a `talk` of any type; accept_websocket() calls this function.
 // Context: the handler's fiber; parks only to send the 400 or 426 that refuses a request.
-// Errors, Throws: whatever accept_websocket() throws.
+// Errors, Throws: the same as for accept_websocket().
 net::Result<void> accept_talk(Request& request, Response& response,
                               weft::detail::SharedFunction<void(WebSocket&)> talk,
                               const WebSocketOptions& options);
 
-// Answers a handshake, and calls `talk` in the connection's fiber after the handler. The return of
-// `talk` closes the connection with code 1000; an exception closes it with 1011. The call does not
-// check Origin: a handler that serves browsers with cookies must check this header first.
+// Answers a handshake, and calls `talk` in the connection's fiber after the handler has returned.
+// The connection closes with code 1000 when `talk` returns, or with 1011 if it throws. The call
+// does not check Origin: a handler that serves browsers with cookies must check this header first.
 // Context: the handler's fiber; parks only to send the 400 or 426 that refuses a request.
-// Errors: Errc::unsupported for a request that is not a valid handshake; in that case the request
-// has been answered with 400 or 426.
+// Errors: Errc::unsupported for a request that is not a valid handshake; the call has then answered
+// with 400 or 426.
 // Throws: std::bad_alloc.
 template <std::invocable<WebSocket&> Talk>
 net::Result<void> accept_websocket(Request& request, Response& response, Talk talk,
@@ -127,8 +127,8 @@ net::Result<void> accept_websocket(Request& request, Response& response, Talk ta
 }
 
 // Serves a WebSocket that has no running fiber and no stack while it waits for a message. Only one
-// handler runs at a time. Any fiber may send and close through the pointer of on_open; after
-// on_close, these calls return weft::Errc::closed.
+// handler runs at a time. Any fiber may send and close through the pointer of on_open. From
+// on_close on, sends return weft::Errc::closed, and close() has no effect.
 struct WebSocketHandlers {
   // Called first. This handler may be empty.
   weft::detail::SharedFunction<void(const std::shared_ptr<WebSocket>&)> on_open = {};
@@ -137,10 +137,10 @@ struct WebSocketHandlers {
   // Called last, once the connection has ended for any reason. This handler may be empty.
   weft::detail::SharedFunction<void(WebSocket&)> on_close = {};
 };
-// Works as accept_websocket() above, with handlers. After an exception of on_open or on_message,
-// closes with 1011.
+// Does the same as accept_websocket() above, with handlers. If on_open or on_message throws, the
+// connection closes with 1011.
 // Context: the handler's fiber; parks only to send the 400 or 426 that refuses a request.
-// Errors: as the other overload.
+// Errors: the same as for the other overload.
 // Throws: std::bad_alloc; std::invalid_argument if on_message is empty.
 net::Result<void> accept_websocket(Request& request, Response& response, WebSocketHandlers handlers,
                                    const WebSocketOptions& options = {});
@@ -155,7 +155,7 @@ struct WebSocketCall {
   // The layer for wss: tls::client_layer(context). Empty: calls for wss URLs return
   // Errc::unsupported.
   ClientLayer secure = {};
-  // Connects to this address, whatever the URL's host and port. Empty: connects to the host by TCP.
+  // Connects to this address, not to the URL's host. Empty: connects to the host by TCP.
   std::optional<net::UnixAddress> unix_socket = {};
   // The resolver for the host. Null: uses net::resolve().
   net::AnyResolver* resolver = nullptr;
@@ -164,9 +164,9 @@ struct WebSocketCall {
 // Connects to a server and performs the handshake; `until` can end each wait. Follows no redirect.
 // The connection is closed without a close handshake when the last pointer is destroyed.
 // Context: fibers and plain threads; parks.
-// Errors: weft::Errc::timed_out, cancelled; ErrorKind::malformed's (a URL, a header, an answer);
-// Errc::unsupported for an answer that refuses the handshake or selects an option not offered;
-// Errc::unexpected_end, head_too_large; the errors of dial(), the layer and the stream.
+// Errors: weft::Errc::timed_out, cancelled; codes of ErrorKind::malformed; Errc::unsupported for an
+// answer that refuses the handshake or selects an option not offered; Errc::unexpected_end,
+// head_too_large; the errors of dial(), the layer and the stream.
 // Throws: std::bad_alloc, and whatever go() throws.
 net::Result<std::shared_ptr<WebSocket>> open_websocket(const WebSocketCall& call,
                                                        const Until& until = Until::ambient());

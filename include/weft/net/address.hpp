@@ -29,7 +29,7 @@ class Address {
   // Parses "127.0.0.1:8080", "[::1]:80" or "[fe80::1%2]:80"; a scope is an interface's number or
   // name. Returns std::errc::invalid_argument for any other text.
   static Result<Address> parse(std::string_view text);
-  // Returns a text that parse() reads, with a numeric scope.
+  // Returns text that parse() accepts, with a numeric scope.
   [[nodiscard]] std::string to_string() const;
 
   // Returns true for an IPv6 address, false for IPv4.
@@ -45,7 +45,7 @@ class Address {
   [[nodiscard]] const void* system_data() const noexcept { return storage_.data(); }
   // Returns the size of system_data() in bytes.
   [[nodiscard]] std::size_t system_size() const noexcept;
-  // Converts a sockaddr. Returns std::errc::address_family_not_supported for other families.
+  // Converts a sockaddr. Returns std::errc::address_family_not_supported for any other data.
   static Result<Address> from_system(const void* data, std::size_t size) noexcept;
 
  private:

@@ -36,7 +36,7 @@ concept WritesBytes = requires(Stream& stream, std::span<const std::byte> data,
   { stream.write_all(data, until) } -> std::same_as<Result<std::size_t>>;
 };
 
-// A stream type without these members must have free functions, as io::Watch does.
+// A stream type without a member read_some() or write_all() needs free functions, as io::Watch has.
 template <class Stream>
 [[nodiscard]] ByteSource source_of(Stream& stream) noexcept {
   return {&stream, [](void* object, std::span<std::byte> buffer, const Until& until) {
@@ -67,7 +67,7 @@ namespace weft::net {
 // Lists the errors that a BufferedReader adds to the errors of its stream.
 enum class ReadErrc {
   truncated = 1,  // The stream ended within a line or the requested bytes.
-  too_long,       // The line or the size exceeds ReaderOptions::longest.
+  too_long,       // The line or the size exceeds its limit in ReaderOptions.
 };
 
 // Returns the category of ReadErrc, named "weft.read". It lives as long as the process.
@@ -88,7 +88,7 @@ struct std::is_error_code_enum<weft::net::ReadErrc> : std::true_type {};
 namespace weft::net {
 
 struct ReaderOptions {
-  // The maximum number of bytes that one read requests from the stream; at least 1.
+  // The initial size of the buffer in bytes; at least 1. A peek() may always have this size.
   std::size_t capacity = 4096;
   std::size_t longest = 65'536;  // The largest size of a line without '\n', or of a peek().
 };
@@ -96,14 +96,14 @@ struct ReaderOptions {
 // Reads a stream by lines, delimiters and sizes. The stream is a TcpStream, UnixStream,
 // tls::Stream, io::Watch, or any type with a read_some() like TcpStream's. The caller owns the
 // stream, which must not move and must outlive the reader. All reads must use the reader, because
-// it reads ahead. Another caller may write to the stream. After an error of the stream a call may
-// be repeated, because received bytes stay in the buffer. Views are valid until the next call. The
-// first read allocates the buffer, which grows up to `longest` for long lines.
+// it reads ahead. Another caller may write to the stream. After an error of the stream, the caller
+// may repeat the call, because received bytes stay in the buffer. Views are valid until the next
+// call. The first read allocates the buffer. Long lines double it, up to twice `longest` at most.
 // Context: fibers and plain threads, one caller at a time; reads park as the stream's reads do, if
 // the buffer does not hold enough bytes.
 // Errors: Errc::end_of_stream if no byte is left. ReadErrc::truncated: the stream ended within the
-// line or the requested bytes; `value` has the bytes before that end, which count as read.
-// ReadErrc::too_long: the line or the size exceeds `longest`; nothing is read. Errors of the
+// line or the requested bytes; `value` holds the bytes before that end, which count as read.
+// ReadErrc::too_long: the line or the size exceeds its limit; nothing is read. Errors of the
 // stream.
 // Throws: std::bad_alloc.
 class BufferedReader {
@@ -117,18 +117,18 @@ class BufferedReader {
   // Drops bytes that were read ahead.
   ~BufferedReader() = default;
 
-  // Returns the next line without its end, which is "\n" or "\r\n".
+  // Returns the next line without its terminator, "\n" or "\r\n".
   Result<std::string_view> read_line(const Until& until = Until::ambient());
   // Returns the bytes before the next `delimiter`, which is also read.
   Result<std::string_view> read_until(char delimiter, const Until& until = Until::ambient());
   // Returns the next `size` bytes.
   Result<std::string_view> read_exactly(std::size_t size, const Until& until = Until::ambient());
-  // Fills `buffer`, which may exceed `longest`. After an error, its first `value` bytes are filled.
+  // Fills `buffer`, which may exceed `longest`. After any error, `value` bytes count as read.
   Result<std::size_t> read_exactly(std::span<std::byte> buffer,
                                    const Until& until = Until::ambient());
   // Reads at least one byte: from the buffer or, if it is empty, by one read of the stream.
   Result<std::size_t> read_some(std::span<std::byte> buffer, const Until& until = Until::ambient());
-  // Returns the next `size` bytes, which stay unread. After an error, `value` has a part of them.
+  // Returns the next `size` bytes, which stay unread. After an error, `value` is incomplete.
   Result<std::string_view> peek(std::size_t size, const Until& until = Until::ambient());
 
   // Returns the bytes that were read ahead.
@@ -148,13 +148,13 @@ class BufferedReader {
 
 // Gathers small writes to a stream of any type with a write_all() like TcpStream's. The caller owns
 // the stream, which must not move, and must outlive the writer. Another caller may read from the
-// stream. After an error, unwritten bytes stay in the buffer, so a call may be repeated.
+// stream. After an error, unwritten bytes of the buffer stay there, so flush() may be repeated.
 // Context: fibers and plain threads, one caller at a time; writes and flush() park.
 // Errors: errors of the stream.
 // Throws: std::bad_alloc.
 class BufferedWriter {
  public:
-  // Makes a writer to `stream` with a buffer of `capacity` bytes. With 0, writes are not buffered.
+  // Makes a writer to `stream` with a buffer of `capacity` bytes. 0: writes are unbuffered.
   template <class Stream>
   explicit BufferedWriter(Stream& stream, std::size_t capacity = 4096) noexcept
       : BufferedWriter(detail::sink_of(stream), capacity) {}

@@ -19,13 +19,13 @@ enum class Shutdown : std::uint8_t { read, write, both };
 // is closed by the destructor, and must not outlive its runtime. One caller may read while another
 // writes. A second reader that must wait ends the process with a report. Any caller may call
 // close() and shutdown() and set the deadlines at any time. A fiber that never has to wait yields
-// regularly. A call waits only if the kernel has no bytes or no room. Two deadlines limit a wait;
-// the stream stays usable after them:
+// regularly. A call waits only if the kernel has no bytes or no room. Two deadlines limit a wait.
+// The stream stays usable after either deadline:
 // - the deadline of the call; with Deadline::past() the call only polls;
 // - the deadline of the stream (set_read_deadline, set_write_deadline), for later calls and a
-//   waiting call. Once it has passed, all calls fail at once.
+//   waiting call. Once this deadline has passed, these calls fail at once.
 // Context: fibers and plain threads; calls that take an Until park.
-// Errors: Errc::timed_out, cancelled, closed; errors of the system.
+// Errors: Errc::timed_out, cancelled, closed; end_of_stream for reads; errors of the system.
 // Throws: std::bad_alloc.
 class ByteStream {
  public:
@@ -34,10 +34,10 @@ class ByteStream {
   explicit ByteStream(Socket socket) noexcept : socket_(std::move(socket)) {}
 
   // Gives the descriptor, open and non-blocking, to the caller; the stream is then empty. Returns
-  // -1 if the stream was closed. No caller may be using the stream.
+  // -1 if the stream was closed. No call may be in progress.
   [[nodiscard]] int release() noexcept { return socket_.release(); }
-  // Returns the descriptor for calls that weft does not wrap, or -1. The caller must leave it open
-  // and non-blocking.
+  // Returns the descriptor for calls that weft does not wrap; -1 if the stream is empty. The caller
+  // must leave it open and non-blocking, and must not use it after close().
   [[nodiscard]] int native_handle() const noexcept { return socket_.descriptor(); }
 
   // Waits until a read would return at once, with bytes, the end or an error. An idle connection
@@ -45,15 +45,15 @@ class ByteStream {
   [[nodiscard]] Result<void> wait_readable(const Until& until = Until::ambient());
   // Reads at least one byte. Returns Errc::end_of_stream at the end, and 0 for an empty buffer.
   Result<std::size_t> read_some(std::span<std::byte> buffer, const Until& until = Until::ambient());
-  // Fills the buffer. After an error, its first `value` bytes have been read.
+  // Fills the buffer. After an error, the buffer's first `value` bytes have been read.
   Result<std::size_t> read_exactly(std::span<std::byte> buffer,
                                    const Until& until = Until::ambient());
-  // Reads as read_some() does, into up to 64 buffers with one system call. Fills each buffer before
-  // the next.
+  // Works like read_some(), but reads into up to 64 buffers with one system call. Fills each buffer
+  // before the next.
   Result<std::size_t> read_scattered(std::span<const std::span<std::byte>> buffers,
                                      const Until& until = Until::ambient());
   // Writes at least one byte, and as many as the kernel accepts. If the peer is gone, returns the
-  // system's broken_pipe or connection_reset; no signal is sent.
+  // system's broken_pipe or connection_reset, without a SIGPIPE.
   Result<std::size_t> write_some(std::span<const std::byte> data,
                                  const Until& until = Until::ambient());
   // Writes all bytes. After an error, the kernel has accepted `value` bytes.
@@ -66,11 +66,11 @@ class ByteStream {
   // Writes several pieces in order without joining them, up to 64 with each system call.
   Result<std::size_t> write_gathered(std::span<const std::span<const std::byte>> pieces,
                                      const Until& until = Until::ambient());
-  // Writes `size` bytes of an open file from `offset` on, without copies to the process. The
+  // Writes `size` bytes of an open file, from `offset`, without copying them into the process. The
   // position of the file stays unchanged. A thread of file_group() (weft/files.hpp) reads bytes
   // that are not in memory, so the worker never waits for a disk. After an error, the kernel has
   // accepted `value` bytes.
-  // Errors: also Errc::end_of_stream if the file ends early.
+  // Errors: also Errc::end_of_stream if the file ends early; Errc::full if file_group() is full.
   Result<std::uint64_t> send_file(int file, std::uint64_t offset, std::uint64_t size,
                                   const Until& until = Until::ambient());
 
@@ -79,13 +79,13 @@ class ByteStream {
   // Sets the deadline for writes; Deadline::never() removes it.
   void set_write_deadline(Deadline deadline) noexcept;
 
-  // Ends one direction or both: reads of the peer, reads of this end, or both report the end of the
-  // stream. Waiting calls end.
+  // Ends a direction or both: reads on this side (Shutdown::read), reads of the peer (write), or
+  // both then report the end of the stream. Waiting calls end.
   [[nodiscard]] Result<void> shutdown(Shutdown direction) noexcept;
-  // Sets the size of the kernel's buffer of unconfirmed bytes. The kernel doubles the number for
-  // its own needs, and limits it (net.core.wmem_max, rmem_max).
+  // Sets the size of the kernel's buffer for bytes that are not yet acknowledged. The kernel
+  // doubles the number for its own needs, and limits it (net.core.wmem_max, rmem_max).
   [[nodiscard]] Result<void> set_send_buffer(int bytes) noexcept;
-  // Sets the size of the kernel's buffer of unread bytes, as set_send_buffer() does.
+  // Sets the size of the kernel's buffer for unread bytes, as set_send_buffer() does.
   [[nodiscard]] Result<void> set_receive_buffer(int bytes) noexcept;
 
   // Ends all waiting and later calls with Errc::closed.

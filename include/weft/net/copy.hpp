@@ -67,11 +67,11 @@ Result<std::uint64_t> copy(const CopySource& from, const CopySink& to, const Unt
 namespace weft::net {
 
 // Copies until the end of `from`, and returns the number of bytes that `to` has accepted, even
-// after an error. The streams have types that BufferedReader and BufferedWriter take; the call
-// neither closes nor shuts down a stream. Between sockets or pipes, bytes do not enter the process
-// (splice(2)). Otherwise bytes pass through a buffer of 32 KiB. `until` limits the whole call.
-// After an error, some bytes may have been read but not written.
-// Errors: as reads of `from` and writes of `to`.
+// after an error. The streams may have any type that BufferedReader and BufferedWriter accept; the
+// call neither closes nor shuts down a stream. Between sockets or pipes, bytes do not enter the
+// process (splice(2)). Otherwise bytes pass through a buffer of 32 KiB. `until` limits the whole
+// call. After an error, some bytes may have been read but not written.
+// Errors: the errors of reads from `from` and of writes to `to`.
 template <class From, class To>
 Result<std::uint64_t> copy(From& from, To& to, const Until& until = Until::ambient()) {
   return detail::copy(detail::copy_source(from), detail::copy_sink(to), until);

@@ -18,7 +18,7 @@ template <class Where>
 struct Received {
   std::size_t size = 0;  // The number of bytes in the buffer.
   Where from = {};
-  bool truncated = false;  // The datagram was larger than the buffer; its other bytes are lost.
+  bool truncated = false;  // The datagram was larger than the buffer; the remaining bytes are lost.
 };
 
 // Receives one datagram of a batch, in a buffer of the caller.
@@ -31,16 +31,16 @@ struct DatagramSlot {
 template <class Where>
 struct Outgoing {
   std::span<const std::byte> data;
-  Where to = {};  // Ignored by a connected socket.
+  Where to = {};  // Overrides the peer of a connected socket.
 };
 
-// Sends and receives whole datagrams, as a UdpSocket or UnixDatagramSocket. A socket may be
-// connected to one peer, so that the system need not look up a route for each datagram. A connected
-// socket receives only from its peer; a later call reports connection_refused if no socket listens
-// there. A socket is move-only, is closed by the destructor, and must not outlive its runtime. One
-// caller may receive while another sends; close() may be called at any time.
-// Context: fibers and plain threads; calls that take an Until park if a first try has no effect.
-// Errors: Errc::timed_out, cancelled, closed, no_runtime; errors of the system (message_size, ...).
+// Sends and receives whole datagrams (UdpSocket, UnixDatagramSocket). A socket may be connected to
+// one peer, so that the system need not look up a route for each datagram. A connected socket
+// receives only from its peer; a later call reports connection_refused if no socket has the peer's
+// address. A socket is move-only, is closed by the destructor, and must not outlive its runtime.
+// One caller may receive while another sends; close() may be called at any time.
+// Context: fibers and plain threads; calls that take an Until park if they cannot finish at once.
+// Errors: Errc::timed_out, cancelled, closed, no_runtime, already_watched; errors of the system.
 // Throws: std::bad_alloc.
 template <class Where>
 class DatagramSocket {
@@ -50,14 +50,14 @@ class DatagramSocket {
   // Makes a socket that receives datagrams to `address`. For UDP, port 0 requests a free port.
   // Errors: also address_in_use, permission_denied.
   static Result<DatagramSocket> bind(const Where& address);
-  // Makes an unbound socket that can only send, to peers of the address family of `like`.
+  // Makes an unbound socket that can only send, to peers with the address family of `like`.
   static Result<DatagramSocket> open(const Where& like);
   // Makes a socket as open() does, and connects it to `peer`. The system chooses the local address.
   // A Unix socket gets no address, so its peer cannot answer.
   static Result<DatagramSocket> connected(const Where& peer);
   // Connects this socket, or changes its peer.
   [[nodiscard]] Result<void> connect(const Where& peer) noexcept;
-  // Takes another library's socket and makes it non-blocking. After an error the caller owns it.
+  // Takes another library's socket and makes it non-blocking; on error, the caller still owns it.
   static Result<DatagramSocket> adopt(int descriptor);
 
   // Receives the next datagram, which may be empty.
@@ -69,8 +69,8 @@ class DatagramSocket {
                                     const Until& until = Until::ambient());
 
   // Sends a datagram to `to`. UDP drops the datagram if the receiver has no room. A Unix socket
-  // waits. If that socket is not connected, it polls with pauses of up to 50 ms, because the system
-  // offers no better way.
+  // waits for room. An unconnected Unix socket polls with pauses of up to 50 ms, because the system
+  // does not report when the receiver has room.
   [[nodiscard]] Result<void> send_to(std::span<const std::byte> data, const Where& to,
                                      const Until& until = Until::ambient());
   // Sends a datagram to the peer of a connected socket.
@@ -91,7 +91,7 @@ class DatagramSocket {
   Result<Where> peer_address() const noexcept;
   // Limits unsent bytes, as ByteStream::set_send_buffer() does.
   [[nodiscard]] Result<void> set_send_buffer(int bytes) noexcept;
-  // Limits received but unread bytes, as set_send_buffer() does. Further UDP datagrams are dropped.
+  // Limits received but unread bytes. At this limit, the kernel drops further UDP datagrams.
   [[nodiscard]] Result<void> set_receive_buffer(int bytes) noexcept;
   // Sets whether UDP datagrams may go to broadcast addresses.
   [[nodiscard]] Result<void> set_broadcast(
@@ -101,9 +101,9 @@ class DatagramSocket {
   void close() noexcept { socket_.close(); }
   // Returns false for an empty or closed socket; may be stale.
   [[nodiscard]] bool is_open_hint() const noexcept { return socket_.is_open_hint(); }
-  // Gives the caller the open descriptor, or -1. No caller may be using the socket.
+  // Gives the open descriptor to the caller; returns -1 without one. No call may be in progress.
   [[nodiscard]] int release() noexcept { return socket_.release(); }
-  // Returns the descriptor, for setsockopt, or -1. Leave the descriptor open and non-blocking.
+  // Returns the descriptor, or -1 if empty. Leave it open and non-blocking; invalid after close().
   [[nodiscard]] int native_handle() const noexcept { return socket_.descriptor(); }
   // Returns the socket, for select cases.
   [[nodiscard]] const Socket& socket() const noexcept { return socket_; }

@@ -1,5 +1,5 @@
 // Resolves names, and connects to them.
-// Context: fibers and plain threads; resolve() and similar calls, and dial(), park.
+// Context: fibers and plain threads; all calls that resolve a name, and dial(), park.
 // Throws: std::bad_alloc; dial() also throws what go() throws.
 #pragma once
 
@@ -22,9 +22,9 @@ namespace weft::net {
 // Returns the category of getaddrinfo's errors (EAI_NONAME, ...).
 [[nodiscard]] const std::error_category& resolver_category() noexcept;
 
-// Resolves names to addresses, also for dial(). Resolver calls the system's resolver, dns::Resolver
-// of weft-dns needs no waiting threads, and a program may provide another class. Many callers may
-// share a resolver.
+// Resolves names to addresses, also for dial(). Resolver calls the system's resolver on threads;
+// dns::Resolver of weft-dns needs no such threads. A program may provide another class. Many
+// callers may share a resolver.
 class AnyResolver {
  public:
   AnyResolver(const AnyResolver&) = delete;
@@ -35,11 +35,11 @@ class AnyResolver {
   // Returns the addresses of `host` with `port`, the best first, without duplicates. An IP address
   // requires no lookup.
   // Errors: codes of resolver_category(); Errc::timed_out, cancelled; Errc::full if the resolver
-  // has a limit; invalid_argument for a host with a zero byte.
+  // has a limit; invalid_argument for a host with a zero byte; errors of the system.
   Result<std::vector<Address>> resolve(std::string_view host, std::uint16_t port,
                                        const Until& until = Until::ambient());
   // Returns the addresses of `host` that resolve() did not wait for, of the kind (IPv6 or IPv4)
-  // that `found` lacks. Returns none if resolve() waits for both kinds.
+  // that `found` lacks. If resolve() waits for both kinds, the result is empty.
   // Errors: the same as for resolve().
   Result<std::vector<Address>> resolve_rest(std::string_view host, std::span<const Address> found,
                                             const Until& until = Until::ambient());
@@ -50,8 +50,8 @@ class AnyResolver {
   // duplicates.
   virtual Result<std::vector<Address>> look_up(const std::string& host, std::uint16_t port,
                                                const Until& until) = 0;
-  // Implements resolve_rest() for a `host` that is not an IP address, if all found addresses are of
-  // one kind.
+  // Implements resolve_rest() for a `host` that is not an IP address, if all addresses in `found`
+  // are IPv6 or all are IPv4.
   virtual Result<std::vector<Address>> look_up_rest(const std::string& host,
                                                     std::span<const Address> found,
                                                     const Until& until);
@@ -88,7 +88,7 @@ class Resolver final : public AnyResolver {
   BlockingGroup group_;
 };
 
-// Holds a name or an address, and a port from 0 to 65535: "host:port", "[::1]:80".
+// Holds a name or an address, and a port from 0 to 65535, such as "host:80" or "[::1]:80".
 struct HostPort {
   std::string host;
   std::uint16_t port = 0;
@@ -111,15 +111,15 @@ struct DialOptions {
 
 // Connects to the first of `addresses` that answers ("happy eyeballs"). The order is kept, except
 // that IPv6 and IPv4 alternate. An attempt begins when the previous attempt has failed or has
-// lasted attempt_delay. The other attempts are then closed. Plain threads need a runtime.
-// Errors: the error of the first attempt, if all fail; Errc::timed_out, cancelled; invalid_argument
-// if there is no address.
+// lasted attempt_delay. A success closes the other attempts. Plain threads need a runtime.
+// Errors: the error of the attempt that failed first, if all fail; Errc::timed_out, cancelled;
+// invalid_argument if there is no address.
 Result<TcpStream> dial(std::span<const Address> addresses, const DialOptions& options,
                        const Until& until = Until::ambient());
 Result<TcpStream> dial(std::span<const Address> addresses, const Until& until = Until::ambient());
 // Connects to an address of a name, such as "example.org:443". If all addresses are IPv6 or all are
-// IPv4, the call meanwhile resolves the other kind and also tries it.
-// Errors: also the errors of resolve().
+// IPv4, the call meanwhile resolves the other kind, and also tries its addresses.
+// Errors: also the errors of resolve() and of parse_host_port().
 Result<TcpStream> dial(std::string_view host_port, const DialOptions& options,
                        const Until& until = Until::ambient());
 Result<TcpStream> dial(std::string_view host_port, const Until& until = Until::ambient());

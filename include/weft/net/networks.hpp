@@ -11,21 +11,21 @@
 
 namespace weft::net {
 
-// Holds the addresses of networks: "10.0.0.0/8", "2001:db8::/32", "192.0.2.1", and "unix:" for
-// peers over Unix sockets, which have no address. An IPv4 address in IPv6 form ("::ffff:192.0.2.1")
-// counts as IPv4. An IPv6 network contains no IPv4 address. Scopes are ignored.
+// Holds networks such as "10.0.0.0/8", "2001:db8::/32" and "192.0.2.1"; "unix:" stands for peers
+// over Unix sockets, which have no address. An IPv4 address in IPv6 form ("::ffff:192.0.2.1")
+// counts as IPv4. An IPv6 network contains no IPv4 address. contains() ignores scopes.
 // Context: plain value.
 class Networks {
  public:
   // Makes an empty set.
   Networks() noexcept = default;
-  // Makes a set of the networks `texts`.
+  // Makes a set of the networks that `texts` lists.
   // Throws: std::bad_alloc, std::invalid_argument for a text that add() refuses.
   Networks(std::initializer_list<std::string_view> texts);
 
   // Adds a network.
-  // Errors: std::errc::invalid_argument for any other text, and for an address with bits beyond its
-  // prefix, such as "10.1.0.0/8".
+  // Errors: std::errc::invalid_argument for any other text, for a scope, and for an address with
+  // bits beyond its prefix, such as "10.1.0.0/8".
   // Throws: std::bad_alloc.
   [[nodiscard]] Result<void> add(std::string_view text);
 
@@ -38,8 +38,8 @@ class Networks {
   [[nodiscard]] bool contains(const Result<Address>& peer) const noexcept;
 
  private:
-  // A network is an address of 16 bytes, as in IPv6, and the number of leading bits that its
-  // addresses share.
+  // A network is an address of 16 bytes, as in IPv6, and the number of leading bits that all its
+  // members share.
   using Bytes = std::array<std::byte, 16>;
   struct Network {
     Bytes prefix;

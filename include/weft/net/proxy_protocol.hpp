@@ -23,7 +23,7 @@ struct ProxyHeader {
   bool is_secure = false;
 };
 
-// Selects the connections of a server that begin with a header.
+// Selects the connections to a server that must begin with a PROXY header.
 struct ProxyProtocol {
   // The addresses of the proxies. A proxy's connection without a valid header is closed.
   // Connections of other peers have no header; their first bytes belong to the server's protocol.
@@ -33,8 +33,8 @@ struct ProxyProtocol {
 };
 
 // Reads the header of a connection, and no byte beyond it. A header of version 2 may have up to 4
-// KiB; the call uses only its extension PP2_TYPE_SSL. A server with ServerOptions::proxy_protocol
-// makes this call itself. Call it only for trusted peers, because any client can send a header.
+// KiB after its first 16 bytes; the call uses only the extension PP2_TYPE_SSL. A server with
+// proxy_protocol makes this call itself. Call it only for trusted peers: any client can send one.
 // Context: fibers and plain threads; parks.
 // Errors: std::errc::protocol_error without a valid header; errors of ByteStream::read_some().
 // Throws: std::bad_alloc.

@@ -57,7 +57,7 @@ class Connection {
     virtual ~AnyState() = default;
   };
 
-  // Makes a Connection that refers to parts of the server.
+  // Makes a Connection that refers to objects of the server.
   Connection(AnyStream& stream, detail::SpinLock& lock, const detail::Atomic<bool>& draining,
              std::unique_ptr<AnyState>& state, const ProxyHeader* proxied) noexcept
       : stream_(stream), lock_(lock), draining_(draining), state_(state), proxied_(proxied) {}
@@ -78,7 +78,7 @@ class Connection {
   }
   // Returns the PROXY header (ServerOptions::proxy_protocol), or null if the connection has none.
   [[nodiscard]] const ProxyHeader* proxy_header() const noexcept { return proxied_; }
-  // Returns the source in the PROXY header; without a header, the address of the other end.
+  // Returns the source in the PROXY header; without a source, the address of the peer.
   // Errors: std::errc::address_family_not_supported for a Unix socket; errors of the system.
   [[nodiscard]] Result<Address> peer_address() const noexcept;
   // Returns the state of the connection; the first call creates it from `arguments`. The state is
@@ -93,8 +93,8 @@ class Connection {
     return dynamic_cast<State<T>&>(*state_).value;
   }
   // Takes the stream from the server; the drain and the grace of the server then do not affect the
-  // stream. The server may close a stream that is moved out of stream(). The handler may use the
-  // result, or pass it to a fiber and return.
+  // stream. In contrast, the server may close a stream that is moved out of stream(). The handler
+  // may use the result, or pass it to a fiber and return.
   [[nodiscard]] AnyStream take() noexcept;
   // Returns whether the server is stopping. If so, the handler should complete its current work and
   // return.
@@ -155,31 +155,31 @@ enum class AtLimit : std::uint8_t {
 
 struct ServerOptions {
   // The largest number of connections at once, including idle connections. kUnlimited: only
-  // descriptors limit them.
+  // descriptors limit the number.
   std::size_t max_connections = kUnlimited;
   AtLimit at_limit = AtLimit::wait;
-  // Receives connections that are not served, for a last answer before the close. The accepting
-  // fiber, or the fiber that refused the connection, calls the function. It must not wait or throw;
-  // it may move the stream into a fiber. Empty: the server closes these connections.
+  // Receives each refused connection, for a last answer before it is closed. The accepting fiber,
+  // or the fiber that refused the connection, calls this function, which must not wait or throw.
+  // The function may move the stream into a fiber. Empty: the server closes refused connections.
   std::function<void(ByteStream)> on_refused = {};
   // Starts the task that serves a connection, first and after each Next::idle; see in_pool().
   // Several fibers may call the function at once; it may park. If the task is destroyed before it
-  // has run, even by a std::system_error or std::bad_alloc, the connection is refused. Any other
-  // exception drains the server, and Server::serve() throws the exception. Empty: the task runs in
-  // a fiber with a stack of `stack_size` bytes (0: the default).
+  // has run, for example because `run` throws std::system_error or std::bad_alloc, the connection
+  // is refused. Any other exception drains the server, and Server::serve() throws the exception.
+  // Empty: the task runs in a fiber with a stack of `stack_size` bytes (0: the default).
   std::function<Result<void>(detail::Task&&)> run = {};
   std::size_t stack_size = 0;
-  // Receives an exception of a handler, in the connection's fiber, before the close; the function
-  // may park. Empty: the server writes a line to stderr.
+  // Receives an exception of a handler, in the connection's fiber, before the connection is closed.
+  // The function may park. Empty: the server writes a line to stderr.
   std::function<void(std::exception_ptr)> on_exception = {};
-  // How long a connection may be idle after Next::idle; the server closes the connection a few ms
-  // later.
+  // How long a connection may be idle after Next::idle. The server closes it a few ms after that
+  // time.
   std::chrono::nanoseconds idle_timeout = kNever;
   // How long connections may continue once the server stops; then the server closes them.
   std::chrono::nanoseconds grace = std::chrono::seconds(10);
-  // A stop request of this token, for example StopOnSignal::get_token(), acts as Server::stop().
+  // A stop request of this token, such as StopOnSignal::get_token(), has the effect of stop().
   std::stop_token stop = {};
-  // Which connections begin with a PROXY header. The connection's fiber reads the header before the
+  // Selects connections with a PROXY header. The connection's fiber reads the header before the
   // handler's first call. Without a header, or if the server stops before the header arrives, the
   // connection is refused. If `networks` is empty, no connection has a header.
   ProxyProtocol proxy_protocol = {};
@@ -188,10 +188,10 @@ struct ServerOptions {
   std::string name = {};
 };
 
-// Holds statistics since the server's construction, which may be stale.
+// Counts events since the server's construction. The counts may be stale.
 struct ServerStats {
   std::uint64_t accepted = 0;  // Accepted connections, including refused connections.
-  // Accepted connections that were closed without calling the handler.
+  // Connections refused before the handler's first call, or by `run` after Next::idle.
   std::uint64_t refused = 0;
   std::uint64_t open = 0;  // The number of open connections.
   // How often the system had no resources for the next connection, or a firewall refused it.
@@ -211,17 +211,17 @@ struct ServerStats {
   };
 }
 
-// Accepts a handler of any form that a Server takes. A handler receives the stream (a ByteStream&,
-// TcpStream& or UnixStream&), or a Connection& to detect the server's end, and may return a Next.
-// Several calls may be concurrent.
+// Accepts a handler of any form that a Server takes. A handler receives a ByteStream&, TcpStream&,
+// UnixStream& or Connection&, and may return a Next. Connection::is_stopping() reports the server's
+// end. Several calls may be concurrent.
 template <class H>
 concept ConnectionHandler = std::invocable<H&, Connection&> || std::invocable<H&, ByteStream&> ||
     std::invocable<H&, TcpStream&> || std::invocable<H&, UnixStream&>;
 
 // Accepts connections and calls a handler for each connection. If descriptors or memory run out, or
-// a firewall refuses a connection, the server retries after pauses from 1 ms to 1 s. The server
-// uses a reserved descriptor to refuse waiting clients. An exception of a handler goes to
-// ServerOptions::on_exception and closes the connection.
+// a firewall refuses a connection, the server retries after pauses from 1 ms to 1 s. If descriptors
+// run out, it uses a reserved descriptor to refuse waiting clients. An exception of a handler goes
+// to ServerOptions::on_exception and closes the connection.
 // Context: fibers and plain threads; serve() and shutdown() park.
 // Throws: std::bad_alloc.
 class Server {
@@ -251,11 +251,11 @@ class Server {
   Server& operator=(const Server&) = delete;
 
   // Serves until stop(), shutdown(), a request of ServerOptions::stop, or the close of a listener.
-  // The call then accepts connected clients, closes the listeners, ends idle connections, gives the
-  // other connections the grace, and returns after every handler. Call serve() only once. Listeners
-  // that share a port (ListenOptions::reuse_port) accept independently, each in a fiber.
+  // The call then accepts connected clients, closes the listeners and ends idle connections. Other
+  // connections may continue for the grace. serve() returns after every handler. Call it once.
+  // Listeners that share a port (ListenOptions::reuse_port) accept independently, each in a fiber.
   // Errors: the error that ended a listener, except a close.
-  // Throws: what spawn() and ServerOptions::run throw; every handler has then also returned.
+  // Throws: what spawn() and ServerOptions::run throw, after every handler has returned.
   Result<void> serve(std::span<const AnyListener> listeners);
   Result<void> serve(std::span<TcpListener> listeners) { return serve_each(listeners); }
   Result<void> serve(std::span<UnixListener> listeners) { return serve_each(listeners); }
@@ -265,10 +265,10 @@ class Server {
   void stop() noexcept;
   // Makes serve() end as stop() does, and waits until the connections have ended. At the deadline,
   // which replaces ServerOptions::grace, closes the remaining connections, and waits for the
-  // handlers. May be called repeatedly. In a handler, returns at the deadline, and keeps the
-  // connections whose handlers have called shutdown(). shutdown() does not wait for clients that
-  // are accepted after the call; serve() closes their connections at the deadline.
-  // Returns: true if all connections ended before the deadline.
+  // handlers. May be called repeatedly. In a handler, returns at the deadline, and does not close
+  // connections whose handlers have called shutdown(). Such a call does not wait for clients that
+  // are accepted after its wait; serve() closes their connections at the deadline.
+  // Returns: true if no connection was left to close at the deadline.
   bool shutdown(Deadline grace);
   // Returns whether the server is stopping.
   [[nodiscard]] bool is_stopping() const noexcept;
@@ -320,7 +320,7 @@ template <class T>
 concept Listener = std::same_as<T, TcpListener> || std::same_as<T, UnixListener>;
 
 // Runs a Server until ServerOptions::stop requests a stop or a listener is closed.
-// Context, Errors, Throws: whatever Server::serve() throws.
+// Context, Errors, Throws: the same as for Server::serve() and the constructor of Server.
 template <Listener L, ConnectionHandler H>
 Result<void> serve(std::span<L> listeners, ServerOptions options, H handler) {
   return Server(std::move(handler), std::move(options)).serve(listeners);

@@ -18,7 +18,7 @@ class Socket {
   // Takes a handle of the poller, or the socket of `other`, which is then empty.
   explicit Socket(io::IoHandle* handle) noexcept : handle_(handle) {}
   Socket(Socket&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
-  // Closes the current socket and takes the socket of `other`. No caller may be using either one.
+  // Closes this socket and takes the socket of `other`. No caller may be using either socket.
   Socket& operator=(Socket&& other) noexcept {
     if (this != &other) {
       reset();
@@ -30,14 +30,14 @@ class Socket {
   ~Socket() { reset(); }
 
   // Ends all waits with Errc::closed. The descriptor is closed when the last call on it has ended.
-  // close() may be called during calls of other callers, and repeatedly.
+  // close() may be called repeatedly, and while other callers use the socket.
   void close() noexcept;
   // Returns false for an empty or closed socket; may be stale.
   [[nodiscard]] bool is_open_hint() const noexcept;
-  // Returns the descriptor, for setsockopt, or -1. Leave the descriptor open and non-blocking.
+  // Returns the descriptor, or -1 if empty. Leave it open and non-blocking; invalid after close().
   [[nodiscard]] int descriptor() const noexcept;
-  // Gives the open descriptor, or -1, to the caller; the socket is then empty. No call may be using
-  // it.
+  // Empties the socket and returns the open descriptor, or -1, which the caller then owns. No call
+  // may be using the socket.
   [[nodiscard]] int release() noexcept;
   // Returns the poller's handle, for select cases; null if the socket is empty.
   [[nodiscard]] io::IoHandle* handle() const noexcept { return handle_; }

@@ -37,9 +37,9 @@ class TcpListener {
   // permission_denied.
   static Result<TcpListener> listen(const Address& address, const ListenOptions& options = {});
 
-  // Parks until there is a connection, and returns it with TCP_NODELAY set. Connections that ended
-  // while they waited are skipped. While the system lacks descriptors or memory, the call retries
-  // after pauses from 1 ms to 1 s. A firewall's EPERM or EOPNOTSUPP ends it after eight retries.
+  // Parks until there is a connection, and returns it with TCP_NODELAY set. Skips connections that
+  // have ended. While the system lacks descriptors or memory, accept() retries after pauses from 1
+  // ms to 1 s. After eight retries, it returns a firewall's EPERM or EOPNOTSUPP.
   // Errors: also Errc::timed_out, cancelled, or the last error, such as too_many_files_open.
   Result<TcpStream> accept(const Until& until = Until::ambient());
 

@@ -29,42 +29,42 @@ struct ConnectOptions {
 };
 
 // Implements a ByteStream over TCP.
-// Context, Errors, Throws: as for ByteStream.
+// Context, Errors, Throws: the same as for ByteStream.
 class TcpStream : public ByteStream {
  public:
   using ByteStream::ByteStream;
 
   // Connects to `address` and sets TCP_NODELAY; parks.
   // Errors: Errc::timed_out, cancelled; Errc::no_runtime on a plain thread without a runtime;
-  // errors of the system (connection_refused, ...).
+  // system errors (connection_refused, ...).
   static Result<TcpStream> connect(const Address& address, const ConnectOptions& options,
                                    const Until& until = Until::ambient());
   static Result<TcpStream> connect(const Address& address, const Until& until = Until::ambient()) {
     return connect(address, ConnectOptions{}, until);
   }
 
-  // Takes a connected socket of another library and makes it non-blocking; release() does the
-  // opposite. After an error the caller still owns the descriptor.
+  // Takes over a connected socket from another library and makes it non-blocking; release() gives
+  // it back. After an error the caller still owns the descriptor.
   // Errors: also Errc::no_runtime, already_watched.
   static Result<TcpStream> adopt(int descriptor);
 
   // Sets whether small writes are sent at once (the default) or are combined.
   [[nodiscard]] Result<void> set_no_delay(bool no_delay) noexcept;
-  // Sets the probes of a silent peer. Without a value, as by default, no probes are sent.
+  // Sets the probes that the system sends to a silent peer; without a value (the default), none.
   // Errors: also std::errc::invalid_argument for values that the system refuses, such as more than
   // 9 hours (32 767 s).
   [[nodiscard]] Result<void> set_keep_alive(const std::optional<KeepAlive>& options) noexcept;
-  // Sets whether closing resets the connection and drops unconfirmed bytes (SO_LINGER with 0). By
-  // default the system sends these bytes in the background. A longer linger time is not offered,
+  // Sets whether closing resets the connection and drops unacknowledged bytes (SO_LINGER with 0).
+  // By default the system sends these bytes in the background. A longer linger time is not offered,
   // because it would block the closing thread.
   [[nodiscard]] Result<void> set_reset_on_close(bool resets) noexcept;
-  // Sets how long sent bytes may be unconfirmed until the connection fails with timed_out
+  // Sets how long sent bytes may stay unacknowledged before the connection fails with timed_out
   // (TCP_USER_TIMEOUT). The time is in whole milliseconds, capped at 2^31 - 1 (24 days). 0 means
   // the system's default, about 15 minutes.
   [[nodiscard]] Result<void> set_user_timeout(std::chrono::milliseconds time) noexcept;
-  // Returns the address of this end.
+  // Returns the local address.
   Result<Address> local_address() const noexcept;
-  // Returns the address of the other end.
+  // Returns the peer's address.
   Result<Address> peer_address() const noexcept;
 };
 

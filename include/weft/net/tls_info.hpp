@@ -1,4 +1,4 @@
-// Describes the encryption of a connection in plain values, which weft-tls provides.
+// Defines plain structs that describe the encryption of a connection; weft-tls fills them.
 #pragma once
 
 #include <cstddef>
@@ -8,20 +8,20 @@
 
 namespace weft::net {
 
-// Describes the certificate of the other end.
+// Describes the peer's certificate.
 struct PeerCertificate {
   std::string subject;  // "CN = name"
   std::vector<std::string>
       names;                   // Alternative names: "DNS:a.test", "IP:10.0.0.1", "URI:", "email:".
   std::vector<std::byte> der;  // The whole certificate, in DER.
-  bool verified = false;       // Whether this end trusts the authority of the chain.
+  bool verified = false;       // Whether the check of the certificate chain succeeded.
 };
 
 struct TlsInfo {
   std::string version;      // "TLSv1.3"
   std::string cipher;       // "TLS_AES_256_GCM_SHA384"
-  std::string server_name;  // The name that the client requested (SNI); empty: none.
-  std::string alpn;         // The agreed protocol; empty: none.
+  std::string server_name;  // The name that the client requested (SNI), or empty.
+  std::string alpn;         // The protocol that both peers agreed on (ALPN), or empty.
   std::optional<PeerCertificate> peer;
 };
 

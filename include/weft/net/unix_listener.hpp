@@ -1,4 +1,4 @@
-// Accepts connections within this machine.
+// Accepts connections from processes on the same machine.
 #pragma once
 
 #include <utility>
@@ -15,12 +15,12 @@ struct UnixListenOptions {
   // (net.core.somaxconn).
   int backlog = 4096;
   // Whether to remove an existing socket file whose server has ended without removing it. If
-  // several servers start on a stale file at once, each may listen, but clients reach only the last
-  // server. To prevent this, use a lock (flock on another file).
+  // several servers replace such a file at the same time, each may listen, but clients reach only
+  // the last server. To prevent this, call listen() under a lock (flock() on another file).
   bool replace_stale = true;
 };
 
-// Listens at a Unix socket. A listener is move-only. The destructor closes the socket, but leaves
+// Listens on a Unix socket. A listener is move-only. The destructor closes the socket, but leaves
 // the file, which the next server may already use. The listener must not outlive its runtime. One
 // caller accepts at a time; close() may be called at any time.
 // Context: fibers and plain threads; accept() parks.
@@ -32,7 +32,7 @@ class UnixListener {
 
   // Listens at `address`.
   // Errors: also Errc::no_runtime on a plain thread without a runtime; address_in_use if a server
-  // listens there or the file is not a socket.
+  // listens there, the file is not a socket, or the file exists and replace_stale is false.
   static Result<UnixListener> listen(const UnixAddress& address,
                                      const UnixListenOptions& options = {});
 

@@ -1,4 +1,4 @@
-// Provides connections within this machine.
+// Provides byte streams between processes on the same machine.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@
 
 namespace weft::net {
 
-// Describes the process at the other end and its user, as of its call of connect() or listen().
+// Describes the process of the peer and its user when the process called connect() or listen().
 struct PeerCredentials {
   std::int64_t process = 0;
   std::uint32_t user = 0;
@@ -35,36 +35,36 @@ struct UnixStreamPair;
 class UnixStream : public ByteStream {
  public:
   UnixStream() noexcept = default;
-  // Takes a connected socket, from a listener for example.
+  // Takes over a connected socket, for example from a listener.
   explicit UnixStream(Socket socket) noexcept;
 
   // Connects; parks. While the listener's backlog is full, the call retries after pauses from 1 ms
-  // to 50 ms, because the system offers no better way.
-  // Errors: connection_refused if no server listens there; no_such_file_or_directory;
-  // Errc::timed_out, cancelled, no_runtime; errors of the system.
+  // to 50 ms, because the system does not report when the backlog has room.
+  // Errors: connection_refused if no server listens at `address`; no_such_file_or_directory;
+  // Errc::timed_out, cancelled, no_runtime; other system errors.
   static Result<UnixStream> connect(const UnixAddress& address,
                                     const Until& until = Until::ambient());
   // Returns two connected streams.
   static Result<UnixStreamPair> pair();
-  // Takes a connected socket of another library, as TcpStream::adopt() does.
+  // Takes over a connected socket from another library, as TcpStream::adopt() does.
   static Result<UnixStream> adopt(int descriptor);
 
   // Returns the process, user and group of the peer, as the system recorded them.
   Result<PeerCredentials> peer_credentials() const noexcept;
-  // Returns the address of this end, which is unnamed unless this end is bound.
+  // Returns the local address, which is unnamed unless this socket is bound.
   Result<UnixAddress> local_address() const noexcept;
-  // Returns the address of the other end, which is unnamed unless that end is bound.
+  // Returns the peer's address, which is unnamed unless the peer's socket is bound.
   Result<UnixAddress> peer_address() const noexcept;
 
-  // Writes `data`, at least one byte, with at most 64 descriptors, of which the peer receives
-  // copies. If the peer uses an ordinary read, the copies are dropped.
-  // Errors: also std::errc::invalid_argument for no data or too many descriptors.
+  // Writes at least one byte of `data`, and sends copies of at most 64 descriptors to the peer. If
+  // the peer uses an ordinary read, the copies are dropped.
+  // Errors: also std::errc::invalid_argument for empty `data` or more than 64 descriptors.
   Result<std::size_t> send_descriptors(std::span<const std::byte> data,
                                        std::span<const int> descriptors,
                                        const Until& until = Until::ambient());
-  // Reads as read_some() does, and takes the descriptors of these bytes, which are close-on-exec.
-  // Errors: also too_many_files_open if the process has no room for all descriptors. Received
-  // descriptors are then closed; the bytes have been read.
+  // Reads as read_some() does, and receives the descriptors (close-on-exec) sent with the bytes.
+  // Errors: also too_many_files_open if the process cannot open all descriptors, or the peer sent
+  // more than 64. In this case the call has read the bytes, and closed the received descriptors.
   Result<ReceivedDescriptors> receive_descriptors(std::span<std::byte> buffer,
                                                   const Until& until = Until::ambient());
 };

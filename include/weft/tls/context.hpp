@@ -21,28 +21,28 @@ struct ServerOptions {
   std::string certificate_file;
   std::string key_file;
   // Further certificates, for servers with several names. A client receives the first certificate
-  // with exactly the requested name (SNI), otherwise the first wildcard certificate for that name,
-  // otherwise `certificate_file`. The names are the DNS names of each certificate; "*.a.test"
-  // matches all names one level below "a.test".
+  // with exactly the requested name (SNI). If there is none, the client receives the first wildcard
+  // certificate for that name, or else `certificate_file`. The names are the DNS names of each
+  // certificate; "*.a.test" matches all names one level below "a.test".
   std::vector<Certificate> more_certificates = {};
   // Protocols in the order of preference, such as "h2" or "http/1.1", of 1 to 255 bytes each. A
   // client that offers only other protocols is refused; a client that offers none is accepted.
   std::vector<std::string> alpn = {};
-  // If not empty, clients must show a certificate whose chain leads to a root in this PEM file.
+  // If not empty, clients must present a certificate whose chain leads to a root in this PEM file.
   std::string client_authorities_file = {};
-  // The suites of TLS 1.2 in OpenSSL's form, such as "ECDHE+AESGCM:AES128-SHA". Empty: only suites
-  // with forward secrecy and authenticated encryption, as in RFC 9325.
+  // The cipher suites for TLS 1.2 in OpenSSL's format, such as "ECDHE+AESGCM:AES128-SHA". Empty:
+  // only suites with forward secrecy and authenticated encryption, as in RFC 9325.
   std::string cipher_list = {};
-  // The largest number of handshakes at once. A further handshake replaces the oldest, which ends
-  // with Errc::too_many_handshakes, so abandoned handshakes do not block new handshakes. 0: 512 for
-  // each processor.
+  // The largest number of handshakes that run at once. A further handshake ends the oldest with
+  // Errc::too_many_handshakes, so that abandoned handshakes do not block new ones. 0: 512 for each
+  // processor.
   std::size_t max_handshakes = 0;
 };
 
 // Counts a server's handshakes.
 struct HandshakeStats {
-  std::size_t running = 0;    // Handshakes that are running now.
-  std::uint64_t dropped = 0;  // Handshakes dropped to admit newer handshakes, so far.
+  std::size_t running = 0;    // The number of handshakes in progress.
+  std::uint64_t dropped = 0;  // The number of handshakes dropped so far, for newer ones.
 };
 
 struct ClientOptions {
@@ -57,28 +57,28 @@ struct ClientOptions {
 
 class ContextState;
 
-// Refers to shared settings, for TLS 1.2 and 1.3. A server resumes sessions through tickets, and a
-// client does so by the server's name.
-// Context: any thread, several callers at once; calls read files and so block.
+// Refers to shared settings, for TLS 1.2 and 1.3. A server resumes sessions through tickets. A
+// client resumes the last session with the same server name.
+// Context: any thread, several callers at once; calls read files and therefore block.
 // Throws: std::bad_alloc.
 class Context {
  public:
   // Makes an empty handle, which can only be assigned to or destroyed.
   Context() noexcept = default;
   // Makes the context of a server.
-  // Errors: openssl_category()'s; Errc::encrypted_key; Errc::certificate_without_name;
+  // Errors: errors of openssl_category(); Errc::encrypted_key; Errc::certificate_without_name;
   // std::errc::invalid_argument for an invalid name in `alpn`.
   static net::Result<Context> server(const ServerOptions& options);
   // Makes the context of a client, which by default trusts the system's certificates.
   // Errors: the same as for server().
   static net::Result<Context> client(const ClientOptions& options = {});
 
-  // Reads the files again for later connections. Earlier sessions can still be resumed, without a
-  // check of a certificate. After an error, the context is unchanged.
+  // Reads the files again for later connections. Earlier sessions can still be resumed, without
+  // another certificate check. After an error, the context is unchanged.
   net::Result<void> reload();
 
-  // Returns the counts of a server's handshakes, which may be stale; zeros for a client.
-  // Context: any thread; reads no files, so does not block.
+  // Returns the handshake counts of a server, which may be stale, or zeros for a client.
+  // Context: any thread; the call reads no files and does not block.
   [[nodiscard]] HandshakeStats handshakes() const noexcept;
 
   // Returns the state, for streams.

@@ -1,4 +1,4 @@
-// Reports errors of TLS as std::error_code values.
+// Reports TLS errors as std::error_code values.
 // Context: plain value.
 #pragma once
 
@@ -10,19 +10,19 @@ enum class Errc {
   truncated = 1,  // The stream ended without close_notify, perhaps because of an attack.
   encrypted_key,  // A key file requires a password.
   // The handshake was the oldest when more than ServerOptions::max_handshakes were running. The
-  // code equals std::errc::resource_unavailable_try_again.
+  // code compares equal to std::errc::resource_unavailable_try_again.
   too_many_handshakes,
-  // ServerOptions::more_certificates: a certificate has no DNS name by which clients could request
-  // it.
+  // A certificate in ServerOptions::more_certificates has no DNS name by which clients could
+  // request it.
   certificate_without_name,
 };
 
 // Returns the category of Errc, named "weft-tls". The category lives as long as the process.
 [[nodiscard]] const std::error_category& error_category() noexcept;
-// Returns the category of OpenSSL's errors. A message is OpenSSL's reason: "no shared cipher".
+// Returns the category of OpenSSL's errors. Messages are OpenSSL's: "no shared cipher".
 [[nodiscard]] const std::error_category& openssl_category() noexcept;
-// Returns the category of refused certificates: values of OpenSSL's X509_V_ERR_. The message names
-// the check: "certificate verify failed: hostname mismatch".
+// Returns the category of refused certificates; the values are OpenSSL's X509_V_ERR_ codes. The
+// message names the failed check, such as "certificate verify failed: hostname mismatch".
 [[nodiscard]] const std::error_category& verification_category() noexcept;
 
 // Converts an Errc, for comparisons such as `error == tls::Errc::truncated`.

@@ -14,7 +14,7 @@
 namespace weft::tls {
 
 // Presents a Stream as a Layer, which weft-http calls.
-// Context, Throws: as Stream.
+// Context, Throws: the same as for Stream.
 class HttpLayer final : public http::Layer {
  public:
   // Takes a stream after its handshake.

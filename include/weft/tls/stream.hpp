@@ -18,13 +18,13 @@ namespace weft::tls {
 class StreamState;
 
 // Reads and writes a TLS connection over TCP. One caller may read and one may write at a time.
-// Deadlines, stop requests and close() act as with net::TcpStream. The stream is move-only. A call
+// Deadlines, stop requests and close() work as for net::TcpStream. The stream is move-only. A call
 // that ended early may be repeated. The stream's own fiber sends bytes that the stream has
-// accepted, while the stream lives and before its write deadline.
-// Context: fibers and plain threads; calls that take an Until park, has_read_ahead() only briefly.
-// Errors: as net::TcpStream; openssl_category()'s.
-// Throws: std::bad_alloc; handshakes, and calls that leave bytes to the stream's fiber, also as
-// go().
+// accepted, while the stream lives and before its write deadline, or the next call sends them.
+// Context: fibers and plain threads; calls that take an Until park; has_read_ahead(), info() and
+// peer_subject() park briefly.
+// Errors: the errors of net::TcpStream and openssl_category(); not_enough_memory, protocol_error.
+// Throws: std::bad_alloc; handshakes also throw what go() throws.
 class Stream {
  public:
   // Makes an empty stream, which can only be assigned to or destroyed.
@@ -36,9 +36,9 @@ class Stream {
   // Closes without close_notify. Parks briefly if a fiber of the stream is sending.
   ~Stream();
 
-  // Performs the handshake as a server, on a stack that is large enough.
+  // Performs the handshake as a server, on a large stack of its own.
   // Errors: verification_category() for a refused certificate, openssl_category(), Errc::truncated,
-  // Errc::too_many_handshakes, TcpStream's.
+  // Errc::too_many_handshakes, errors of TcpStream.
   static net::Result<Stream> accept(net::TcpStream stream, const Context& context,
                                     const Until& until = Until::ambient());
   // Performs the handshake as a client. The server's certificate must have `server_name` among its
@@ -47,11 +47,11 @@ class Stream {
   static net::Result<Stream> connect(net::TcpStream stream, const Context& context,
                                      const std::string& server_name,
                                      const Until& until = Until::ambient());
-  // Works as accept(), on the caller's connection. The connection must outlive the Stream, which
+  // Works like accept(), on the caller's connection. The connection must outlive the Stream, which
   // does not close the connection.
   static net::Result<Stream> accept_on(net::TcpStream& stream, const Context& context,
                                        const Until& until = Until::ambient());
-  // Works as accept_on(), but as the client.
+  // Works like accept_on(), but as the client.
   static net::Result<Stream> connect_on(net::TcpStream& stream, const Context& context,
                                         const std::string& server_name,
                                         const Until& until = Until::ambient());
@@ -60,8 +60,8 @@ class Stream {
   // an end without close_notify is Errc::truncated.
   net::Result<std::size_t> read_some(std::span<std::byte> buffer,
                                      const Until& until = Until::ambient());
-  // Returns whether there are received bytes that no read has returned. A part of a record does not
-  // count. Only the reader may call this function.
+  // Returns whether there are received bytes that no read has returned. A part of a record
+  // counts only until a read has reached it. Only the reader may call this function.
   [[nodiscard]] bool has_read_ahead() const noexcept;
   // Reads until `buffer` is full.
   net::Result<std::size_t> read_exactly(std::span<std::byte> buffer,
@@ -81,10 +81,10 @@ class Stream {
   // Sets the deadline of all later writes; Deadline::never() removes the deadline.
   void set_write_deadline(Deadline deadline) noexcept;
 
-  // Sends close_notify: the peer reads the end of the stream, and later writes fail. Reads continue
-  // until the peer's close_notify.
+  // Sends close_notify: the peer reads the end of the stream, and later writes fail. Reads still
+  // succeed until the peer's close_notify.
   net::Result<void> shutdown(const Until& until = Until::ambient());
-  // Ends all waiting and later calls with weft::Errc::closed, without close_notify.
+  // Ends calls with weft::Errc::closed, without close_notify. Bytes already received stay readable.
   void close() noexcept;
   // Returns the TCP connection, for example to read its addresses.
   [[nodiscard]] net::TcpStream& tcp() noexcept;

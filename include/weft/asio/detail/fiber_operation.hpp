@@ -71,7 +71,7 @@ concept PointsToStream = requires(const T& it) {
   it->stream().get_executor();
 };
 
-// Returns the executor of the first argument that has one: Beast's operations receive their stream.
+// Returns the executor of the first argument that has one; Beast's operations pass their stream.
 template <class None = void>
 void executor_of_arguments() {
   static_assert(!std::is_void_v<None>,
@@ -90,7 +90,7 @@ auto executor_of_arguments(const First& first, const Rest&... rest) {
   }
 }
 // To check a token, Asio's concept instantiates the token with an initiation that is never called.
-// Tokens that wrap this token may return auto, so the compiler needs the whole body.
+// Tokens that wrap this token may return auto, so the whole body of initiate() must compile.
 template <class Initiation>
 inline constexpr bool kIsTrial = false;
 #if defined(ASIO_HAS_CONCEPTS) || defined(BOOST_ASIO_HAS_CONCEPTS)
@@ -166,8 +166,8 @@ ErrorCode* error_within(Pair& /*not a tuple*/) noexcept {
 
 // --- The operation -------------------------------------------------------------------------------
 
-// Calls `function` on an executor; if the executor drops the Part instead, the destructor reports
-// this. `pending` counts the Part until it is called or dropped.
+// Calls `function` on an executor; if the executor drops the Part instead, the destructor ends the
+// wait. `pending` counts the Part until it is called or dropped.
 template <class F>
 class Part {
  public:
@@ -198,7 +198,7 @@ class FiberOperation {
   using Limit = std::decay_t<decltype(std::declval<Token>().limit())>;
   static constexpr bool kLimited = !std::is_same_v<Limit, NoLimit>;
   // A cancellation must not run concurrently with the operation's own handlers, even on an executor
-  // that runs several handlers at once. So an operation that may be cancelled has its own strand.
+  // that runs several handlers at once. Therefore an operation with a limit has its own strand.
   using Place = std::conditional_t<kLimited, lib::strand<Executor>, Executor>;
 
  public:
@@ -316,7 +316,7 @@ class FiberOperation {
     return value < Results::kHasError || Results::kHasException ? 1 : 0 > ();
   }
 
-  // Called if no operation has called the handler or will call it.
+  // Called if the operation has not called the handler and never will.
   typename Outcome<Args...>::Value give_up() {
     const ErrorCode aborted = lib::error::operation_aborted;
     if constexpr (Outcome<Args...>::kHasError && (std::is_default_constructible_v<Args> && ...)) {
@@ -329,7 +329,7 @@ class FiberOperation {
     WEFT_THROW(SystemError(aborted));
   }
 
-  // Returns the results from number kFirst on.
+  // Returns the results, starting at index kFirst.
   template <std::size_t kFirst>
   typename Outcome<Args...>::Value value() {
     if constexpr (sizeof...(Args) == kFirst) {

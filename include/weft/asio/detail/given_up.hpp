@@ -1,4 +1,4 @@
-// Counts callers that wait for operations which an ending context abandons.
+// Counts callers that wait for operations that a context abandons in its destructor.
 #pragma once
 
 #include <utility>
@@ -24,7 +24,7 @@ class GivenUp {
     for (WaitGroup* const one : pending_) one->done();
   }
 
-  // Ends one wait of `pending` now or, if the caller has a GivenUp, when the GivenUp is destroyed.
+  // Calls pending.done() now or, if the caller has a GivenUp, when the GivenUp is destroyed.
   static void end(WaitGroup& pending) noexcept {
     GivenUp* const here = current();
     if (here == nullptr) return pending.done();
