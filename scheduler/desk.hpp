@@ -1,4 +1,4 @@
-// The part of a worker that other threads may access.
+// The data and functions of a worker that other threads may access.
 #pragma once
 
 #include <cstddef>
@@ -23,9 +23,9 @@
 namespace weft::scheduler {
 
 // A worker's desk contains everything that another thread can access: the queued fibers, the
-// timers, the running fiber, and the means to wake the worker and send it requests. The worker's
-// other state (class Worker) is inaccessible to all threads but its own. The public members
-// document which of their functions other threads may call.
+// timers, the running fiber, and the means to wake or notify the worker. Only the worker's own
+// thread can access its other state (class Worker). The comments between the public functions state
+// which threads may call them.
 // Order
 //   [resting]  begin_rest stores true (release) -> a thread that ends the rest, or counts the
 //              sleeping workers, reads (acquire): the fibers that the worker has left to other
@@ -34,8 +34,8 @@ class Desk {
  public:
   struct Setting {
     unsigned index = 0;
-    bool is_resting = false;     // True until the worker first takes part.
-    bool has_open_queue = true;  // Whether thieves may steal from the start.
+    bool is_resting = false;     // Whether the worker rests until it is needed.
+    bool has_open_queue = true;  // Whether the queue is initially open to thieves.
     unsigned scheduler = 0;      // The sequence number of the scheduler.
     std::int64_t now = 0;
     detail::Simulation* simulation = nullptr;
@@ -78,17 +78,17 @@ class Desk {
   // repeats the request.
   void ask_to_look() noexcept { decisions_left.store(1, detail::relaxed); }
 
-  // --- The monitor calls these ---
+  // --- The monitor and the runtime call these; any thread may call the const functions ---
 
-  // Makes the running fiber give way at its next call to weft. Makes the worker do a look before it
-  // runs another fiber.
+  // Makes the running fiber yield at its next call that may wait. Makes the worker perform a look
+  // before it runs another fiber.
   void end_turn() noexcept {
     turn.has_ended.store(true, detail::relaxed);
     turn.over.store(true, detail::relaxed);
     ask_to_look();
   }
-  // `moment`: the time when the present run of the running fiber began, in nanoseconds; 0 if the
-  // last two samples saw different runs.
+  // `moment` is the time of the first sample that saw the fiber's current run, in nanoseconds. It
+  // is 0 if the last two samples saw different runs.
   void note_run_since(std::int64_t moment) noexcept { runs_since_.store(moment, detail::relaxed); }
   [[nodiscard]] std::int64_t runs_since() const noexcept {
     return runs_since_.load(detail::relaxed);
@@ -107,8 +107,7 @@ class Desk {
 
   // --- The worker calls these ---
 
-  // Returns whether the last turn had ended. The result is false only while locks note their
-  // owners.
+  // Returns whether the last turn had ended. The result is false only if locks record their owners.
   [[nodiscard]] bool begin_turn() noexcept {
     const bool leads_here = base::notes_lock_owners();
     const bool has_ended = turn.has_ended.load(detail::relaxed) || !leads_here;
@@ -117,14 +116,14 @@ class Desk {
     if (!leads_here && base::notes_lock_owners()) turn.over.store(true, detail::relaxed);
     return has_ended;
   }
-  // Does the same as send_pinned(). It wakes no other worker, because thieves cannot take the
-  // fiber. This worker checks the queue before it sleeps.
+  // Queues a fiber that must run on this worker. It wakes no worker: thieves cannot take the fiber,
+  // and this worker checks the queue before it sleeps.
   void queue_pinned(fibers::Fiber& fiber) noexcept {
     pinned.push(fiber);
     ask_to_look();
   }
-  // Pins the running fiber to this worker until unpin_running(). The fiber must not be pinned yet.
-  // A running fiber is in no queue, so the pin takes effect at its next wake.
+  // Pins the running fiber, which must not be pinned, to this worker until unpin_running() is
+  // called. A running fiber is in no queue, so the pin takes effect when the fiber is next queued.
   void pin_running() noexcept {
     fibers::Fiber& fiber = *recorder.running();
     fiber.stack.load(detail::relaxed)->home = index;
@@ -152,7 +151,7 @@ class Desk {
   PinnedQueue pinned;
   WorkerThread thread;
 
-  // The worker reads the next two members constantly; the monitor writes them occasionally.
+  // The worker uses the next two members constantly; other threads write them occasionally.
   alignas(base::kCacheLine) detail::Turn turn;
   // The number of decisions left until the next look. Relaxed: a count.
   detail::Atomic<std::uint32_t> decisions_left{tuning::kMostDecisions};

@@ -11,17 +11,17 @@
 
 namespace weft::scheduler {
 
-// A list that only grows, and includes the desks of spare workers. Any thread may call the
+// An append-only list of desks, including the desks of spare workers. Any thread may call the
 // functions, except where a comment names the caller. Relaxed order is enough: add() and publish()
 // have one caller at a time, and a started fiber keeps its stack.
 // Order
-//   [spares]  publish counts a desk (release) -> all loads the count (acquire): the desk is
-//             complete. A waker that chooses a worker has read the bit of the worker by acquire:
+//   [spares]  publish() counts a desk (release) -> all() loads the count (acquire): the desk is
+//             complete. A waker reads, with acquire order, the bit of the worker that it chooses:
 //             see IdleSet.
 class Desks {
  public:
-  // There are at most `most` desks. `common` has the settings of all desks, except the index and
-  // the time. The first `permanent` desks belong to workers that always exist.
+  // There are at most `most` desks. `common` has the settings that all desks share; setting_of()
+  // adds the others. The first `permanent` desks belong to workers that always exist.
   Desks(unsigned most, unsigned permanent, const Desk::Setting& common)
       : desks_(std::make_unique<Desk*[]>(most)), permanent_(permanent), common_(common) {}
   Desks(const Desks&) = delete;
@@ -36,7 +36,7 @@ class Desks {
   [[nodiscard]] Desk* const* end() const noexcept { return desks_.get() + size(); }
   [[nodiscard]] Desk& operator[](unsigned index) const noexcept { return *desks_[index]; }
 
-  // The number of the scheduler in the process.
+  // Returns the sequence number of the scheduler in the process.
   [[nodiscard]] unsigned scheduler() const noexcept { return common_.scheduler; }
   // Returns the parameters for the desk of a worker. The queues of spare workers are open to
   // thieves.
@@ -50,8 +50,8 @@ class Desks {
   }
 
   // The scheduler calls add() and publish(), from one thread at a time. It calls add() before the
-  // worker's thread starts, because a waker may choose the worker once it sleeps. It calls
-  // publish() once the thread runs, so that each counted desk has a thread.
+  // worker's thread starts, because a waker may choose the worker once it sleeps. It publishes the
+  // initial desks before any thread starts, and the desk of a later worker once its thread runs.
   void add(Desk& desk) noexcept { desks_[desk.index] = &desk; }
   void publish() noexcept {
     count_.store(count_.load(detail::relaxed) + 1, detail::release);  // [spares]

@@ -1,5 +1,4 @@
-// The place where workers sleep when an outside source, usually the kernel, may make fibers
-// runnable.
+// The object in which workers sleep until events, usually of the kernel, make fibers runnable.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +11,7 @@ namespace weft::scheduler {
 class Scheduler;
 
 // The scheduler's only interface to the kernel's events. The runtime creates the source first,
-// passes it down, and destroys it last.
+// passes it to the scheduler, and destroys it last.
 class EventSource {
  public:
   EventSource() = default;
@@ -20,20 +19,20 @@ class EventSource {
   EventSource(const EventSource&) = delete;
   EventSource& operator=(const EventSource&) = delete;
 
-  // A worker calls it, outside of fibers. Blocks until events arrive, interrupt() is called or the
-  // deadline passes. Wakes the fibers that waited for the events, and returns their number. May
-  // return 0 early. With Deadline::past() it only checks for events, and leaves a pending interrupt
-  // to sleepers.
+  // A worker calls this function outside of fibers. Blocks until events arrive, interrupt() is
+  // called or the deadline passes. Wakes the fibers that waited for the events, and returns their
+  // number. May return 0 early. With Deadline::past() it only checks for events; a pending
+  // interrupt then still ends a later sleep.
   [[nodiscard]] virtual std::size_t wait(Deadline deadline) noexcept = 0;
-  // Ends one blocked wait(), or else the next wait() that would block. Any thread may call it.
+  // Ends one blocked wait() or, if none blocks, the next that would. Any thread may call it.
   virtual void interrupt() noexcept = 0;
-  // Returns whether any descriptor is watched. Not virtual, because workers call it constantly.
+  // Returns whether any descriptor is watched. It is not virtual: workers call it constantly.
   [[nodiscard]] bool watches_anything() const noexcept {
     // Relaxed: a hint. If a worker has just read 0, announce_watch() notifies that worker.
     return watched_.load(detail::relaxed) != 0;
   }
 
-  // The scheduler calls it before its workers start.
+  // The scheduler calls this function before its workers start.
   void serve(Scheduler& scheduler) noexcept { scheduler_ = &scheduler; }
 
  protected:
@@ -43,8 +42,8 @@ class EventSource {
     return watched_.fetch_add(1, detail::relaxed) == 0;  // Relaxed: see watches_anything().
   }
   void end_watch() noexcept { watched_.fetch_sub(1, detail::relaxed); }
-  // If a worker sleeps outside wait(), makes it sleep in wait() instead. Does nothing if no
-  // scheduler is set. The scheduler implements it.
+  // Makes a sleeping worker sleep in wait(), or relies on the next look of the calling worker. Does
+  // nothing if no scheduler is set. The scheduler implements it.
   void announce_watch() noexcept;
 
  private:
@@ -53,7 +52,8 @@ class EventSource {
 };
 
 // Returns the event source of the calling fiber's scheduler, or of the current runtime for a plain
-// thread. Throws std::system_error (Errc::no_runtime). The scheduler implements it.
+// thread. Throws std::system_error (Errc::no_runtime) if neither exists. The scheduler implements
+// it.
 [[nodiscard]] EventSource& current_events();
 
 }  // namespace weft::scheduler

@@ -7,10 +7,10 @@
 
 namespace weft::scheduler {
 
-// The runtime creates the helpers before the scheduler, and destroys them after it. A call takes
-// two steps. Before the fiber parks, expect() ensures that a helper will be available; only this
-// step can fail. After the fiber has parked, submit() passes the call to a helper. So a fast helper
-// cannot wake a fiber that is not parked yet.
+// The runtime creates the helpers before the scheduler, and destroys them after it. A blocking call
+// has two steps. Before the fiber parks, expect() ensures that a helper will be available; only
+// this step can fail. After the fiber has parked, submit() passes the call to a helper. This order
+// prevents a fast helper from waking a fiber that is not parked yet.
 class Helpers {
  public:
   Helpers() = default;
@@ -21,8 +21,8 @@ class Helpers {
   // Any thread may call it. Returns an error if no helper exists and none could be started. After
   // success, the caller must call submit() exactly once.
   [[nodiscard]] virtual std::error_code expect() noexcept = 0;
-  // Any thread may call it. A helper runs the call. When the call ends, it wakes its fiber, or may
-  // free itself.
+  // Any thread may call it. A helper makes the call and then wakes the call's fiber. A call without
+  // a waker may free itself.
   virtual void submit(detail::BlockingCall& call) noexcept = 0;
   // Returns the number of existing helpers; it may be stale.
   [[nodiscard]] virtual std::size_t size_hint() noexcept = 0;

@@ -13,15 +13,15 @@ namespace weft::scheduler {
   return std::chrono::nanoseconds(Deadline::Clock::now().time_since_epoch()).count();
 }
 
-// Returns the time in nanoseconds, by the clock that Deadline uses. In a simulation, deadlines use
-// the clock of a simulated host instead, and all hosts share one worker.
+// Returns the machine's time in nanoseconds, on the clock that Deadline uses. In a simulation, all
+// hosts share one worker and this clock, but each deadline uses the clock of its host.
 [[nodiscard]] inline std::int64_t machine_now() noexcept {
   if (const detail::Simulated* simulation = detail::simulated()) [[unlikely]]
     return simulation->machine_now();
   return system_now();
 }
 
-// Returns the time at which a deadline of the calling fiber is due by the clock of machine_now().
+// Converts a deadline of the calling fiber to the time of machine_now().
 [[nodiscard]] inline std::int64_t machine_time(Deadline deadline) noexcept {
   if (const detail::Simulated* simulation = detail::simulated()) [[unlikely]]
     return simulation->machine_time(deadline.nanoseconds());

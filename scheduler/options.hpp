@@ -29,8 +29,8 @@ struct WaitCycle;
 // Describes a worker that has been running the same fiber for a long time.
 struct Stall {
   enum class Kind : std::uint8_t {
-    blocked,  // It uses no processor time, because it waits in a system call.
-    busy,     // It computes, or would compute if its thread had a processor.
+    blocked,  // The worker uses no processor time, because it waits in a system call.
+    busy,     // The worker computes, or would compute if its thread had a processor.
   };
   Kind kind = Kind::busy;
   unsigned worker = 0;
@@ -38,18 +38,18 @@ struct Stall {
   const fibers::Fiber* fiber = nullptr;
   std::chrono::nanoseconds lasted{0};
   const Desk* stuck = nullptr;
-  std::uint64_t switches = 0;  // The worker's switches when it began to run the fiber.
+  std::uint64_t switches = 0;  // The worker's number of switches when the run of the fiber began.
   fibers::StackSpace* stacks = nullptr;
 
-  // Returns the fiber's call stack. It is empty if the worker has switched since, or if the
-  // platform cannot read calls: see calls_of_thread(). Only on_stall, on_blocked and dumps may call
-  // it, before they return.
+  // Returns the fiber's call stack. The result is empty if the worker has switched since, or if
+  // calls_of_thread() cannot read the calls. Only on_stall, on_blocked and Runtime::dump() may call
+  // this function, before they return.
   [[nodiscard]] fibers::Backtrace calls() const noexcept;
 };
 
 struct MonitorOptions {
   bool enabled = true;
-  // How long a fiber may run without waiting before it gives way.
+  // How long a fiber that never waits may run before it yields.
   std::chrono::nanoseconds turn = std::chrono::milliseconds(1);
   // A worker is stuck if its fiber runs this long without a switch.
   std::chrono::nanoseconds stall = std::chrono::milliseconds(10);
@@ -69,9 +69,9 @@ struct MonitorOptions {
 };
 
 // Determines how the number of workers follows the number of usable processors. The monitor
-// compares the two numbers at some of its samples.
+// compares the two numbers once in each period.
 struct ProcessorOptions {
-  // The monitor's thread calls it. 0: the number is unknown at present.
+  // The monitor's thread calls this function. The result 0 means that the number is unknown.
   std::function<unsigned()> count = &base::usable_processors_hint;
   // The largest number of workers, not counting spares; 0: the number of workers is fixed.
   unsigned most_workers = 0;
@@ -86,10 +86,10 @@ struct SchedulerOptions {
   std::function<void(std::exception_ptr)> on_exception;
   bool report_overflow = true;
   // The helpers run blocking calls for fibers, and outlive the fibers. If null, fibers cannot make
-  // blocking calls.
+  // blocking calls, except in a simulation, where fibers make these calls themselves.
   Helpers* helpers = nullptr;
-  // A worker calls it, outside of fibers, once no fiber can ever run again. If it is empty, workers
-  // do not search for deadlocks.
+  // A worker calls this function, outside of fibers, once no fiber can ever run again, or when a
+  // shortage of stacks lasts (StackShortage). If it is empty, workers do not search for deadlocks.
   std::function<void(Scheduler&)> on_deadlock = {};
   MonitorOptions monitor = {};
   // The simulation makes the decisions of the only worker. If null, the normal rules apply.

@@ -43,8 +43,8 @@ constexpr std::size_t kSlots = 128;
 //   [slots]  the constructor stores them (release) -> the handler loads them (acquire).
 struct SampleBook {
   detail::Atomic<SampleSlot*> slots{nullptr};
-  detail::Atomic<bool> is_open{false};    // Relaxed: a late sample is dropped by the next owner.
-  detail::Atomic<std::uint32_t> next{0};  // Relaxed: only the index at which a search begins.
+  detail::Atomic<bool> is_open{false};    // Relaxed: the next sampler discards a late sample.
+  detail::Atomic<std::uint32_t> next{0};  // Relaxed: a search may begin at any index.
   detail::Atomic<std::uint64_t> lost{0};  // Relaxed: a count.
 };
 SampleBook samples;
@@ -65,8 +65,8 @@ SampleSlot* take_slot() noexcept {
   return nullptr;
 }
 
-// Records the fiber that runs on this thread. Records none if the worker is between two fibers,
-// when its stack pointer is not in the new fiber's stack.
+// Records the fiber that runs on this thread. Records no fiber while the worker switches, because
+// its stack pointer is then outside the new fiber's stack.
 void note_fiber(ProcessorSample& sample, fibers::ThreadImage& image) noexcept {
   Worker* const worker = current_worker();
   const fibers::Fiber* const fiber = worker == nullptr ? nullptr : worker->current_fiber();
@@ -80,8 +80,8 @@ void note_fiber(ProcessorSample& sample, fibers::ThreadImage& image) noexcept {
   sample.is_fiber = true;
   sample.name = stack->name.copy();
   sample.type = fiber->task.type_hint();
-  // The header is at the top of the stack; the header of an inlined fiber is below its parent's
-  // calls.
+  // The copy ends at the header: at the top of the stack or, for an inlined fiber, below the calls
+  // of its parent.
   image.copy_stack(reinterpret_cast<const char*>(stack));
 }
 
@@ -131,7 +131,7 @@ void ProcessorSampler::follow_workers() {
       const auto [timer, is_new] = timers_.try_emplace(
           thread, base::ThreadTimer::Setting{
                       .thread = thread, .signal = SIGPROF, .first = period_, .period = period_});
-      // A thread that has just ended has no timer either; the next call removes its entry.
+      // Creating a timer also fails if the thread has just ended, so one failure is no error.
       if (!is_new || timer->second.is_set()) continue;
       is_refused = true;
       timers_.erase(timer);

@@ -1,4 +1,4 @@
-// Samples the computations of the workers' threads.
+// Samples the call stacks of running workers at regular intervals of processor time.
 #pragma once
 
 #include <chrono>
@@ -42,12 +42,12 @@ class ProcessorSampler {
   // Calls `see` with each new sample. Must be called every few milliseconds, because there is room
   // for 128 samples.
   void drain(const std::function<void(const ProcessorSample&)>& see);
-  // Returns the number of samples that were lost because all slots were full.
+  // Returns the number of samples that were lost because the eight slots tried were in use.
   [[nodiscard]] static std::uint64_t lost() noexcept;
 
  private:
   const std::chrono::nanoseconds period_;
-  std::map<int, base::ThreadTimer> timers_;  // The key is the kernel's number of the thread.
+  std::map<int, base::ThreadTimer> timers_;  // The key is the kernel's thread ID.
 };
 
 }  // namespace weft::scheduler

@@ -45,16 +45,16 @@ namespace {
 detail::Atomic<Scheduler*> default_scheduler{nullptr};
 
 // Two counters of the threads that are choosing. While stop_choosing() waits for one counter to
-// become 0, new choosers use the other counter; then stop_choosing() exchanges the two. So it
-// returns even if some thread is always choosing.
+// become 0, new choosers use the other counter; then it swaps the counters and waits again. It
+// therefore returns even if some thread is always choosing.
 std::array<detail::Atomic<std::uint32_t>, 2> choosing;
 detail::Atomic<std::uint32_t> side_of_newcomers{0};
 
-// A thread also holds this mutex while it sets the default or exchanges the two counters.
+// A thread also holds this mutex while it sets the default or swaps the two counters.
 detail::ThreadMutex registry_mutex;
-// All schedulers, and the schedulers that a thread may choose; both lists oldest first. Never
-// destroyed, because a static runtime may end after other static objects. tools/gdb/weft.py reads
-// `registry`.
+// All schedulers, and the schedulers that a thread may choose; each list begins with the oldest.
+// The lists are never destroyed, because a static runtime may end after other static objects.
+// tools/gdb/weft.py reads `registry`.
 constinit std::vector<Scheduler*>* registry WEFT_GUARDED_BY(registry_mutex) = nullptr;
 constinit std::vector<Scheduler*>* choosable WEFT_GUARDED_BY(registry_mutex) = nullptr;
 

@@ -32,7 +32,7 @@ Scheduler* bind_this_thread(Scheduler* scheduler) noexcept;
 [[nodiscard]] std::uint32_t forks() noexcept;
 
 // The scheduler to which the calling plain thread spawns while this object lives. This is the
-// scheduler to which the thread is bound, otherwise the oldest scheduler of the process, otherwise
+// scheduler to which the thread is bound, otherwise the oldest scheduler that can be chosen, or
 // nullptr. The object delays the scheduler's destruction, so it must be short-lived.
 class Choice {
  public:

@@ -59,7 +59,7 @@ void Scheduler::spawn(detail::Task&& task, const SpawnOptions& options, const vo
   }
 }
 
-// Counts as a spawn by a plain thread, even if a fiber calls it: no worker owns the record.
+// Counts as a spawn by a plain thread, even if a fiber calls it, because no worker owns the record.
 void Scheduler::spawn_pinned(detail::Task&& task, std::uint8_t size_class, const void* caller) {
   const Visitors::Visit visit(shared_.visitors());
   // Some of the first usual() workers may not exist yet.

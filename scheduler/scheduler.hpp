@@ -27,7 +27,7 @@ namespace weft::scheduler {
 class Scheduler {
  public:
   // Starts the worker threads, which sleep in `events`; `events` must outlive the scheduler. Throws
-  // std::system_error.
+  // std::bad_alloc, std::system_error.
   Scheduler(SchedulerOptions options, EventSource& events);
   // Stops the workers. All fibers must have ended: call retire() first.
   ~Scheduler();
@@ -56,7 +56,7 @@ class Scheduler {
                      deadline.is_never() ? Quiescence::Then::waits_on : Quiescence::Then::acts);
   }
   // Does the same as wait_idle_until(), for a thread that writes a report at the deadline and waits
-  // again. So the search for deadlocks treats this wait as a wait without a deadline.
+  // again. The search for deadlocks therefore treats this wait as a wait without a deadline.
   [[nodiscard]] bool wait_end_until(Deadline deadline) noexcept {
     return wait_idle(deadline, Quiescence::Then::waits_on);
   }
@@ -66,7 +66,7 @@ class Scheduler {
   [[nodiscard]] bool is_ending() const noexcept { return is_ending_.load(detail::relaxed); }
   [[nodiscard]] bool runs_on_this_thread() const noexcept;
   // The event source calls it at its first watch. Makes a sleeping worker sleep in the event
-  // source. Any thread may call it.
+  // source, or relies on the next look of the calling worker. Any thread may call it.
   void events_started() noexcept;
 
   [[nodiscard]] Shared& shared() noexcept { return shared_; }

@@ -32,7 +32,7 @@ ActiveWorkers::Setting active_setting(const SchedulerOptions& options) {
 
 }  // namespace
 
-// The queue of an only worker is closed to thieves, which makes it faster, if it can be opened
+// A single worker begins with a closed queue, which is faster, unless the queue could not be opened
 // later for spare workers. The queues of spare workers are open.
 Shared::Shared(Scheduler& scheduler, SchedulerOptions options, fibers::StackMain stack_main,
                EventSource& events)
@@ -97,7 +97,7 @@ void Scheduler::start_thread(Loop& worker) {
   }
 }
 
-// The monitor calls it. `wanted` workers then take part, or fewer if the system refuses threads.
+// The monitor calls it. `wanted` workers are then active, or fewer if the system refuses threads.
 void Scheduler::call_workers(unsigned wanted) noexcept {
   ActiveWorkers& active = shared_.active();
   const bool is_lower = active.want(wanted) > wanted;
@@ -118,7 +118,7 @@ void Scheduler::call_workers(unsigned wanted) noexcept {
       if (workers_.size() > threads_.size()) workers_.pop_back();
       return;
     }
-    base::shake::delay();  // The worker may sleep, and be chosen, before it is counted.
+    base::shake::delay();  // The worker may sleep, and be woken, before it is counted.
     shared_.desks().publish();
     if (workers_.back()->desk().end_rest()) at_work = active.add_one();
     workers_.back()->desk().unpark();

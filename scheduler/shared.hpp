@@ -23,9 +23,9 @@
 
 namespace weft::scheduler {
 
-// Contains the desks of the workers, the queue of fibers that come from outside, the free stacks
-// and records, and the sets of workers that sleep, search and watch. It starts no thread and has no
-// access to workers: the monitor, the deadlock watch and the stack shortage see desks.
+// Contains the desks of the workers, the inject queue, the free stacks and records, and the sets of
+// workers that sleep, search and watch. The class starts no thread and has no access to workers;
+// the monitor, the deadlock watch and the stack shortage use desks instead.
 class Shared {
  public:
   Shared(Scheduler& scheduler, SchedulerOptions options, fibers::StackMain stack_main,
@@ -33,12 +33,12 @@ class Shared {
   Shared(const Shared&) = delete;
   Shared& operator=(const Shared&) = delete;
 
-  // Layers above the workers call it; a worker does not.
+  // Layers above the workers call it; a worker only passes the result to a handler.
   [[nodiscard]] Scheduler& scheduler() const noexcept { return scheduler_; }
   [[nodiscard]] const SchedulerOptions& options() const noexcept { return options_; }
   // The sequence number of this scheduler in the process, which starts at 0.
   [[nodiscard]] unsigned number() const noexcept { return desks_.scheduler(); }
-  // Returns the time by the clock of the scheduler's fibers.
+  // Returns the time of the clock that the scheduler's fibers use.
   [[nodiscard]] std::int64_t now() const noexcept {
     return options_.simulation != nullptr ? options_.simulation->now()
                                           : Deadline::now_nanoseconds();
@@ -56,7 +56,7 @@ class Shared {
   [[nodiscard]] const ActiveWorkers& active() const noexcept { return active_; }
   [[nodiscard]] MonitorRest& monitor_rest() noexcept { return monitor_rest_; }
 
-  // --- Who sleeps ---
+  // --- Sleeping workers ---
 
   // Returns true for a worker that sleeps or rests.
   [[nodiscard]] bool is_asleep(const Desk& desk) const noexcept {
@@ -68,7 +68,7 @@ class Shared {
     return active_.at_work() - idle_.asleep_hint();
   }
   // Returns whether each processor has an awake worker, so that another worker would share a
-  // processor. If an awake worker is blocked, the monitor acts.
+  // processor. If an awake worker is blocked, the monitor wakes another worker.
   [[nodiscard]] bool is_crowded() const noexcept { return awake_hint() >= active_.processors(); }
   [[nodiscard]] IdleSet& idle() noexcept { return idle_; }
   [[nodiscard]] const IdleSet& idle() const noexcept { return idle_; }
@@ -106,7 +106,7 @@ class Shared {
   // Returns the number of spawned fibers that have not finished; exact while no fiber runs.
   [[nodiscard]] std::uint64_t live() const noexcept;
   [[nodiscard]] std::uint64_t spawned() const noexcept;
-  // Threads that wait until all fibers have ended use it.
+  // Plain threads use it to wait until all fibers have ended.
   [[nodiscard]] Quiescence& quiescence() noexcept { return quiescence_; }
 
  private:

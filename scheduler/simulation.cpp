@@ -71,8 +71,8 @@ scheduler::SchedulerOptions options_for(Simulation& simulation, std::size_t stac
 Simulation::Simulation() noexcept : number_(simulations.fetch_add(1, relaxed) + 1) {}
 
 Stage::Stage(Simulation& simulation, scheduler::EventSource& events, std::size_t stack_size) {
-  // Relaxed, here and below: the pointer is to constants, and the worker starts and ends between
-  // the two stores.
+  // Relaxed, here and below: the pointer refers to constants, and the worker starts and ends
+  // between the two stores.
   installed_simulation.store(&functions, relaxed);
   try {
     scheduler_ =

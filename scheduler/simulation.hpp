@@ -1,5 +1,5 @@
-// The interface for simulations: a scheduler with one worker, whose every decision is made outside
-// the scheduler.
+// The interface for simulations: the scheduler has one worker, and code outside the scheduler makes
+// every decision.
 #pragma once
 
 #include <cstddef>
@@ -32,10 +32,10 @@ class Simulation {
   virtual void spawned(fibers::Fiber& fiber) noexcept = 0;
   // A fiber has become ready. A later take() may return this fiber.
   virtual void ready(fibers::Fiber& fiber) noexcept = 0;
-  // Returns the fiber that runs next, and sets `ends_turn` if that fiber must give way in its next
+  // Returns the fiber that runs next, and sets `ends_turn` if that fiber must yield at its next
   // call that may park. Returns null if no fiber is ready.
   [[nodiscard]] virtual fibers::Fiber* take(bool& ends_turn) noexcept = 0;
-  // A thread outside of the simulation makes the fiber ready; ready() follows.
+  // A thread outside the simulation makes the fiber ready; a call of ready() follows.
   virtual void woken_from_outside(fibers::Fiber& fiber) noexcept = 0;
   // The running fiber has ended.
   virtual void ended(fibers::Fiber& fiber) noexcept = 0;
@@ -46,11 +46,11 @@ class Simulation {
   // Returns 64 bits that depend only on the seed and on the previous calls.
   [[nodiscard]] virtual std::uint64_t random() noexcept = 0;
 
-  // Nanoseconds of the monotonic clock of the running fiber's host.
+  // Returns the nanoseconds of the monotonic clock of the running fiber's host.
   [[nodiscard]] virtual std::int64_t host_now() const noexcept = 0;
-  // Returns the time by now() at which host_now() becomes `host_time`.
+  // Returns the value of now() at the moment when host_now() reaches `host_time`.
   [[nodiscard]] virtual std::int64_t machine_time(std::int64_t host_time) const noexcept = 0;
-  // Returns nanoseconds since 1970, by the running fiber's host.
+  // Returns nanoseconds since 1970, by the wall clock of the running fiber's host.
   [[nodiscard]] virtual std::int64_t wall_clock() const noexcept = 0;
 
   // Returns the number of the running fiber's process; see simulated_process().
@@ -77,11 +77,11 @@ class Simulation {
 };
 
 // Runs the fibers of a simulation on one worker. A process has one Stage at a time. No other thread
-// runs or watches the Stage's fibers, and plain threads do not spawn to the Stage implicitly. The
+// runs or watches the Stage's fibers, and plain threads never spawn into the Stage by default. The
 // plain thread that made the Stage calls the functions, unless a comment names another caller.
 class Stage {
  public:
-  // Starts the worker. `events` outlives it. Throws std::system_error.
+  // Starts the worker. `events` outlives it. Throws std::bad_alloc, std::system_error.
   Stage(Simulation& simulation, scheduler::EventSource& events, std::size_t stack_size);
   // Ends the worker, which must have nothing to run: Simulation::take() must return null. Fibers
   // that have not ended are abandoned: their objects are not destroyed.
@@ -94,14 +94,14 @@ class Stage {
   // Returns the time at which the earliest timer is due, or a slightly earlier time; never() if
   // there is no timer. The worker calls it.
   [[nodiscard]] Deadline next_timer() const noexcept;
-  // Returns a heading, and for each fiber a line and its calls. The worker calls it, outside of
-  // fibers; the runtime implements it.
+  // Returns a heading and, for each fiber, a line and its call stack. The worker calls it, outside
+  // of fibers; the runtime implements it.
   [[nodiscard]] std::string describe() const;
   // Returns the line that describes `fiber`. The worker calls it, outside of fibers; the runtime
   // implements it.
   [[nodiscard]] std::string describe(const fibers::Fiber& fiber) const;
-  // Returns the line that describes the running fiber, and its calls; empty while no fiber runs.
-  // The plain thread that made the Stage calls it; the runtime implements it.
+  // Returns the line and the call stack of the running fiber, or an empty string while no fiber
+  // runs. The plain thread that made the Stage calls it; the runtime implements it.
   [[nodiscard]] std::string describe_running() const;
   // In a build with -Dno_sync=true, all actions of each fiber up to its last switch happen before
   // the return. Any thread and fiber may call it.

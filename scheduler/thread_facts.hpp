@@ -28,7 +28,7 @@ class WorkerThread final : public ThreadFacts {
   void adopt() noexcept;
   [[nodiscard]] std::int64_t processor_time() const noexcept override;
   [[nodiscard]] bool is_runnable() const noexcept override;
-  // Returns the kernel's number of the thread; 0 before it runs.
+  // Returns the kernel's ID of the thread; 0 before the thread runs.
   [[nodiscard]] int number() const noexcept { return number_.load(detail::relaxed); }
 
  private:

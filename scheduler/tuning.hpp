@@ -12,22 +12,23 @@ namespace weft::scheduler::tuning {
 // --- Looks of a worker with work ---
 
 // After at most this many decisions, a worker looks at what it would otherwise never reach: the
-// shared queue, its oldest new fibers, timers and descriptors. With more decisions, such work waits
+// inject queue, its oldest new fibers, timers and descriptors. With more decisions, such work waits
 // longer; with fewer, looks take more time from fibers. The number is a prime, so that looks do not
 // coincide with a program's period.
 inline constexpr std::uint32_t kMostDecisions = 61;
-// The longest time between two looks. It bounds how long everything that a look finds can wait.
+// The longest time between two looks. It bounds the wait of all work that only a look finds.
 inline constexpr std::int64_t kLookPeriod = 200'000;
-// A busy worker looks at the descriptors no more often than this: each look is a system call.
+// The shortest time between two polls by a busy worker, because each poll is a system call.
 inline constexpr std::int64_t kPollInterval = 20'000;
-// The oldest new fibers get a turn once in this time. With a shorter time, workers begin more
-// subtrees early. With a turn at each look, skynet took 1.5 times as long, and peaked at 55 MB.
+// Once in this time, a worker moves its oldest new fibers to the end of the queue. With less time,
+// workers begin more subtrees early. With a move at each look, skynet took 1.5 times as long, and
+// peaked at 55 MB.
 inline constexpr std::int64_t kReachPeriod = 200'000;
-// Each further group of this many new fibers adds one fiber to a turn. A smaller number costs as
-// much as a shorter period.
+// Each group of this many new fibers adds one fiber to such a move. A smaller number costs as much
+// as a shorter period.
 inline constexpr std::size_t kNewFibersPerReached = 512;
-// At most this many new fibers get a turn at a time. Without a bound, most of a million sleeping
-// fibers were parked at once; they used 3.5 GB, and took eight times as long.
+// A worker moves at most this many new fibers at a time. Without a bound, most of a million
+// sleeping fibers were parked at once; they used 3.5 GB, and took eight times as long.
 inline constexpr std::size_t kMostReached = 8;
 // An empty ring is filled with this many waiting fibers. With more, the prefetched parts of their
 // stacks leave the innermost cache before the fibers run. With fewer, the worker locks the list
@@ -37,11 +38,11 @@ inline constexpr std::size_t kFetched = 16;
 // --- Calls for help ---
 
 // A fiber may wait this long while a processor is idle. While a worker sleeps, this is also the
-// time between looks. With less, workers wake each other for fibers that would soon run; a wake
-// costs each worker some 10 us.
+// time between looks. With a shorter time, workers wake each other for fibers that would soon run;
+// a wake costs each worker some 10 us.
 inline constexpr std::int64_t kPatience = 50'000;
-// Fibers may wait this long if all usable processors have an awake worker: another worker would
-// only share a processor.
+// Fibers may wait this long if all usable processors have an awake worker, because another worker
+// would only share a processor.
 inline constexpr std::int64_t kPatienceWhenCrowded = 1'000'000;
 // The first and the longest pause after a call for help that may be useless. A longer pause delays
 // help that is needed; a shorter pause repeats useless calls.
@@ -75,7 +76,7 @@ inline constexpr std::int64_t kBetweenLooks = 5'000;
 // A thief leaves work to an owner that will reach the work within this time, because a move costs
 // more. With 5 us, a fiber of `weft_workloads W1 --workers 2` took 35 ns instead of 23 ns.
 inline constexpr std::int64_t kWorthStealing = 20'000;
-// A check of another worker this long ago shows nothing about the present pace of that worker.
+// A check of another worker shows nothing about its present pace if the check is older than this.
 inline constexpr std::int64_t kLookIsOld = 1'000'000;
 
 // --- Visits: a worker with work looks at others ---
@@ -86,31 +87,30 @@ inline constexpr std::int64_t kVisitPeriod = 200'000;
 inline constexpr std::uint32_t kVisited = 4;
 // A visitor takes over no fibers that will run within this time: a move costs both workers 18 us.
 inline constexpr std::int64_t kWorthVisiting = 50'000;
-// A visitor takes at most this many fibers, which bounds how long its own fibers wait for the
-// visit.
+// A visitor takes at most this many fibers, which bounds how long its own fibers wait.
 inline constexpr std::int64_t kMostRelieved = 1024;
-// A fiber still computes if it has used this much processor time since a visitor found its run to
-// be long.
+// A fiber counts as computing if it has used this much processor time since a visitor found its run
+// to be long.
 inline constexpr std::int64_t kComputes = 100'000;
-// Reading a thread's state from the kernel takes 5 us, so a visitor does it at most once in this
-// time.
+// A visitor reads a thread's state at most once in this time, because the read takes 5 us.
 inline constexpr std::int64_t kAskPeriod = 2'000'000;
 
 // --- Timers of other workers ---
 
-// An idle worker runs a timer that has been due for this long; a visitor does so only if the
-// timer's owner is stuck. With less, workers take timers from an owner that is about to run them.
+// An idle worker runs a timer of an awake worker that has been due for this long; a visitor does so
+// only if the timer's owner is stuck. With a shorter time, workers take timers from an owner that
+// is about to run them.
 inline constexpr std::int64_t kOverdue = 200'000;
 // A visitor runs a timer that has been due for this long, even if its owner is not stuck.
 inline constexpr std::int64_t kLongOverdue = 2'000'000;
 
 // --- Sleep ---
 
-// For how long a worker sleeps before it frees the memory of unused stacks and records. With less,
-// the next burst of fibers causes page faults.
+// A worker sleeps this long before it frees the memory of unused stacks and records. With a shorter
+// time, the next burst of fibers causes page faults.
 inline constexpr std::int64_t kTrimDelay = 100'000'000;
-// For how long a worker sleeps, in a runtime without a monitor, while another worker is awake. So
-// fibers in the queue of the awake worker may wait this long.
+// In a runtime without a monitor, a worker sleeps at most this long while another worker is awake.
+// So fibers in the queue of the awake worker may wait this long.
 inline constexpr std::int64_t kUnmonitored = 1'000'000;
 
 // --- The monitor ---
@@ -118,29 +118,28 @@ inline constexpr std::int64_t kUnmonitored = 1'000'000;
 // The periods between samples: the shortest while fibers run for a long time, the longest while
 // each sample finds all workers asleep. A sample reads cache lines of all workers; the monitor
 // finds a stuck worker up to a period late. Under light load the samples are a large share of the
-// cost: each takes some 17 us, because the monitor's thread has to be woken.
+// runtime's cost. Each takes some 17 us, because the monitor's thread has to be woken.
 inline constexpr std::int64_t kShortestSamplePeriod = 1'000'000;
 inline constexpr std::int64_t kLongSamplePeriod = 10'000'000;
 inline constexpr std::int64_t kLongestSamplePeriod = 40'000'000;
-// For how long the sample period stays short after a sample has found a long run.
+// The sample period stays short for this long after a sample has found a long run.
 inline constexpr std::int64_t kAlert = 200'000'000;
-// After this time, a call that blocks its worker does not keep the period short any more, because a
-// spare replaces the worker. A sample of a blocked worker reads a file of the kernel, which takes
-// some 9 us.
+// After this time, a call that blocks its worker no longer keeps the period short, because a spare
+// replaces the worker. A sample of a blocked worker reads a kernel file, for some 9 us.
 inline constexpr std::int64_t kLongBlock = 1'000'000'000;
-// For how long all workers must have slept before the monitor sleeps: the next worker that wakes up
-// must wake the monitor by a system call.
+// The monitor sleeps once all workers have slept for this long. With a shorter time, workers that
+// wake up make more system calls to wake the monitor.
 inline constexpr std::int64_t kMonitorRest = 500'000'000;
 
 // The time between the beginnings of two censuses, and the number of slabs of 64 KiB that a step
-// visits. With a longer period, the ages of parks in dumps are less exact. With more slabs, a step
-// takes longer than a third of a millisecond, in which the monitor does nothing else.
+// visits. With a longer period, dumps show less exactly how long fibers have been parked. With more
+// slabs, a step takes longer than a third of a millisecond, in which the monitor does nothing else.
 inline constexpr std::int64_t kCensusPeriod = 10'000'000'000;
 inline constexpr std::size_t kCensusSlabs = 16;
 
-// The monitor searches for fibers that wait for each other once in this time, unless more than this
-// many fibers wait for others. It reads the stacks of these fibers, which takes some microseconds
-// per fiber.
+// Once in this time, the monitor searches for fibers that wait for each other, unless more than
+// kMostWaitsWatched fibers wait for other fibers. It reads the stacks of these fibers, which takes
+// some microseconds per fiber.
 inline constexpr std::int64_t kCyclePeriod = 60'000'000'000;
 inline constexpr std::size_t kMostWaitsWatched = 5'000;
 
@@ -159,23 +158,24 @@ inline constexpr std::int64_t kDecayPeriod = 500'000'000;
 // between two steps.
 inline constexpr unsigned kTrimmedStackChains = 8;
 inline constexpr unsigned kTrimmedFiberChains = 16;
-// The largest amounts freed in one step when very much is due: 4096 stacks take some milliseconds.
+// The largest amounts freed in one step when much is due; 4096 stacks take some milliseconds.
 inline constexpr std::int64_t kMostStackChains = 128;
 inline constexpr std::int64_t kMostFiberChains = 256;
 
 // The time between two comparisons of the process's memory with its goal, unless the memory grows
-// fast. With more, a burst is noticed later; with less, more reads of a file cost 2 us each.
+// fast. A longer time delays the reaction to bursts; a shorter time adds file reads of 2 us each.
 inline constexpr std::int64_t kMemoryLook = 10'000'000;
 
 // --- Fibers without a stack ---
 
-// The minimum pause between two requests to the system for stacks, because each request may fail.
+// The minimum pause between two requests for stacks that may fail, except for pinned fibers.
 inline constexpr std::int64_t kStackRequestPause = 10'000'000;
 // The shortest time between two alarms, which make sleepers empty their stores of stacks. For twice
 // this time after an alarm, workers that fall asleep also empty their stores.
 inline constexpr std::int64_t kStackAlarmPeriod = 100'000'000;
-// If no fiber has run for this long, the shortage is reported as a deadlock. With less, reports
-// would include slow programs. After kShortageEnds without a shortage, the next one counts as new.
+// If no fiber has run for this long, the shortage is reported as a deadlock. With a shorter time,
+// slow programs would be reported. After kShortageEnds without a shortage, the next shortage is
+// new.
 inline constexpr std::int64_t kShortagePatience = 5'000'000'000;
 inline constexpr std::int64_t kShortageEnds = 1'000'000'000;
 // The minimum pause between two lines about a shortage on stderr.
@@ -183,16 +183,15 @@ inline constexpr std::int64_t kShortageLinePeriod = 10'000'000'000;
 
 // --- Samples of how long fibers wait and run ---
 
-// A sample begins this long after the end of the previous sample. With less, workers follow fibers
-// for more of the time, which costs a call at each switch.
+// A sample begins this long after the end of the previous sample. With a shorter pause, workers
+// follow fibers for more of the time, which costs a call at each switch.
 inline constexpr std::int64_t kSamplePause = 1'000'000;
-// After this time the sampler stops following a fiber that has not run, so that it can follow
-// another.
+// After this time the sampler abandons a fiber that has not run, and may follow another fiber.
 inline constexpr std::int64_t kSamplePatience = 10'000'000'000;
 
 // --- Blocking calls ---
 
-// An idle helper thread ends after this long. With less, occasional calls start threads.
+// An idle helper thread ends after this long. With a shorter time, occasional calls start threads.
 inline constexpr std::int64_t kHelperIdleTime = 10'000'000'000;
 
 }  // namespace weft::scheduler::tuning

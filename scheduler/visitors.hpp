@@ -1,4 +1,4 @@
-// Counts the threads that are inside a scheduler and are not its workers.
+// Counts the threads, other than its workers, that are using a scheduler.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +8,9 @@
 
 namespace weft::scheduler {
 
-// Keeps a scheduler alive while threads that are not its workers are inside, and counts the fibers
-// that they spawn. Such a thread may make the last fiber runnable; once that fiber ends, the
-// scheduler may be destroyed.
+// Keeps a scheduler alive while threads other than its workers use it, and counts the fibers that
+// these threads spawn. Such a thread may make the last fiber runnable; once that fiber ends, the
+// scheduler may be destroyed. A pinned spawn by a worker of the scheduler also counts here.
 // Order
 //   [visit]    the visitor leaves (release) -> the destructor reads 0 (acquire).
 //   [outside]  note_spawn counts (release) -> spawned loads (acquire), as [count] in Counter.

@@ -3,7 +3,7 @@
 namespace weft::detail {
 
 void VersionCore::advance_and_unlock() noexcept {
-  // The number of waiters that are woken before the lock, which readers need, is taken again.
+  // At most this many waiters are woken before the lock, which readers need, is taken again.
   constexpr std::size_t kPortion = 64;
   const std::uint64_t version = ++version_;
   for (;;) {

@@ -20,14 +20,14 @@ using detail::Waiter;
 
 namespace {
 
-// The pause before the next load of the mutex; each pause is twice as long as the pause before.
+// The longest pause before a load of the mutex; the pauses double from 1 up to this length.
 // Meanwhile the owner on another worker completes many short sections while it has the cache lines.
 // If the owners alternated at each section, each section would cost several transfers of cache
 // lines. All pauses together take about as long as parking and waking: during a longer wait,
 // running other fibers is better.
 constexpr int kLongestPause = 16;
 
-// A lock that takes longer, in a context that has ended, counts as a late wait.
+// A lock that takes longer counts as a late wait once the caller's context has ended.
 [[maybe_unused]] constexpr std::chrono::milliseconds kLongLock(10);
 
 }  // namespace

@@ -59,7 +59,7 @@ std::chrono::nanoseconds backoff_delay(const RetryOptions& options, std::uint32_
   const WideNanoseconds doubled = WideNanoseconds(options.first_delay.count())
                                   << std::min<std::uint32_t>(made - 1, 62);
   const WideNanoseconds bound = std::min(doubled, WideNanoseconds(options.max_delay.count()));
-  // Uniform from 0 to the bound: the product is below 2^127, because the random number has 63 bits.
+  // Uniform in [0, bound): the product is below 2^127, because the random number has 63 bits.
   const WideNanoseconds part = bound * static_cast<WideNanoseconds>(random >> 1);
   return std::chrono::nanoseconds(static_cast<std::int64_t>(part >> 63));
 }

@@ -82,7 +82,7 @@ class Selection {
   // Not inlined, to keep a select with a ready case fast.
   [[gnu::noinline]] std::size_t run(const Until& until) {
     collect_locks();
-    // A select that does not wait releases no slot, because regaining it might take long.
+    // A select that may not wait keeps its slots unless a case is now ready: regaining takes long.
     if (until.is_over() && !ready_now()) return kNoCase;
     const Preparation preparation(cases_);
     const SlotsReleased released(cases_);

@@ -37,8 +37,8 @@ bool WaitGroup::wait_until(const Until& until) noexcept {
 }
 
 // Runs after a caller has given up its wait. The bit must not outlive the last waiter: a done()
-// would then access a group that no waiter keeps alive. Returns true if a done() that has reached 0
-// is in progress, after waiting for it.
+// would then access a group that no waiter keeps alive. Returns true if the count is 0, after
+// waiting for the done() that is still in progress, if any.
 bool WaitGroup::stop_waiting() noexcept {
   waiters_lock_.lock();
   std::uint64_t word = word_.load(acquire);  // [count]

@@ -9,9 +9,9 @@
 namespace weft::scheduler {
 
 // Contains the fibers that plain threads, and workers of other runtimes, spawn or wake; all workers
-// share it. A push links the fiber in front of earlier fibers by compare-exchange. So it never
-// allocates, and a wake cannot fail. A worker takes all fibers at once, in the order in which they
-// were pushed.
+// share it. A push links the fiber in front of earlier fibers by compare-exchange. It therefore
+// never allocates, and a wake cannot fail. A worker takes all fibers at once, in the order in which
+// they were pushed.
 // Order
 //   [inject]  push exchanges (release) -> take_all exchanges (acquire): the fibers are visible.
 class InjectQueue {

@@ -21,7 +21,7 @@ namespace {
 
 }  // namespace
 
-// Only visits between workers need the time, so a queue that is not open records no time.
+// Only visits and steals use the time, so a queue that is not open records no time.
 void LocalQueue::stamp(Fiber& fiber) const noexcept {
   if (is_open() && has_started(fiber)) fiber.set_ready_since(time_);
 }
@@ -53,8 +53,8 @@ void LocalQueue::push_last(Chain chain) noexcept {
 
 void LocalQueue::push_due(Chain chain) noexcept { waiting_.push_last(fill_ring(chain)); }
 
-// Alternately returns the fiber that has waited longest, and null. If null, the caller takes a
-// fiber of the ring.
+// On every second call, returns the fiber that has waited longest; otherwise returns null, and the
+// caller takes a fiber of the ring.
 Fiber* LocalQueue::pop_overtaken() noexcept {
   WEFT_INVARIANT(overtakers_ != 0, "LocalQueue I3: some fiber was overtaken");
   overtaken_first_ = !overtaken_first_;
@@ -64,8 +64,8 @@ Fiber* LocalQueue::pop_overtaken() noexcept {
   return fiber;
 }
 
-// Moves the older half of the ring out: the started fibers become the first waiting fibers, the
-// unstarted fibers the newest chain.
+// Moves the older half of the ring out: the started fibers become the first waiting fibers, and the
+// unstarted fibers become the newest chain.
 void LocalQueue::spill() noexcept {
   spills_.store(spills_.load(detail::relaxed) + 1, detail::relaxed);
   RunQueue::Batch batch;
@@ -81,7 +81,7 @@ void LocalQueue::spill() noexcept {
   if (!unstarted.is_empty()) unstarted_.push_newest(*unstarted.first);
 }
 
-// Fibers from the victim's ring have an earlier time, so they go first.
+// Fibers from the victim's ring usually go first: their time is unset, or older than their wait.
 void LocalQueue::take_over(Chain stolen) noexcept { waiting_.merge(fill_ring(stolen), time_); }
 
 // Appends a chain of new fibers to the queue; null means an empty chain.

@@ -19,37 +19,37 @@ namespace weft::scheduler {
 //
 //   Next: the fiber woken last, because the data that it waits for is hot in the cache. A later
 //   wake moves it to the end of the queue. The worker also moves it there if other fibers wait and
-//   the previous run came from this place.
+//   the previous fiber also came from "next".
 //
 //   Ring: a FIFO with room for 256 fibers of all kinds.
 //
-//   Waiting: fibers that have started or come from outside, and for which the ring had no room.
-//   This place is an unbounded FIFO. While it is not empty, all fibers that are woken or yield go
-//   to its end, so that FIFO order is kept for any number of fibers.
+//   Waiting: fibers that did not fit into the ring, and that have started or come from other
+//   queues. This place is an unbounded FIFO. While it is not empty, all fibers that are woken or
+//   yield go to its end, so that FIFO order is kept for any number of fibers.
 //
-//   Unstarted: chains of new fibers that were in the ring when it was full, or came while other
-//   fibers waited. The worker takes the newest chain first. So it walks a tree of fibers nearly
-//   depth first, and few fibers are parked at a time. It reaches the oldest chains gradually.
+//   Unstarted: chains of new fibers that left a full ring, or were spawned while fibers waited. The
+//   worker takes the newest chain first. This order walks a tree of fibers nearly depth first, so
+//   few fibers are parked at a time. The worker reaches the oldest chains gradually.
 //
 // An empty ring is filled with waiting fibers or, if there are none, with the newest chain.
 // Invariants
 //   I1  A runnable fiber is in one place of one worker, or in the InjectQueue. Unchecked: no thread
 //       sees all places at one moment.
-//   I2  Started fibers in the ring became ready before all waiting fibers, except for stolen
-//       fibers, which enter the waiting list by age. Unchecked: no fiber records when it entered
-//       the ring.
-//   I3  overtakers_ counts fibers in the ring that are newer than some waiting fibers. The waiting
-//       fibers were spilled from this ring or stolen from another ring. While it is not 0, every
-//       second fiber that pop() takes, except the next fiber, is the oldest waiting fiber.
+//   I2  Started fibers in the ring became ready before all waiting fibers, except for spilled
+//       fibers, and for stolen fibers, which enter the waiting list by age. Unchecked: no fiber
+//       records when it entered the ring.
+//   I3  overtakers_ counts fibers in the ring that became ready after some spilled or stolen
+//       waiting fibers. While overtakers_ is not 0, pop() alternates between the oldest waiting
+//       fiber and the ring, except when it takes the next fiber.
 //   I4  Thieves access the queue only once is_open() is true.
 // The owner of a queue that is not shared uses plain stores. A monitor that has found the owner
-// stuck in a fiber opens such a queue. For this, try_open() makes the ring shared, makes every
-// thread execute a barrier, and checks that the owner is not inside inside().
+// stuck in a fiber opens such a queue. To open it, try_open() makes the ring shared, makes every
+// thread execute a barrier, and checks that the owner is not in inside().
 // Order
 //   [next]    put_next stores or exchanges (release) -> the taker exchanges (acquire).
-//   [inside]  inside() stores inside_, then loads whether the ring is shared, with nothing but a
-//             compiler's fence in between; try_open makes it shared, has the barrier executed, and
-//             loads inside_. At least one sees the other's store. The end of inside() stores
+//   [inside]  inside() stores inside_, then loads the ring's shared flag, with only a compiler
+//             fence between. try_open sets that flag, executes a barrier on all threads, and loads
+//             inside_. At least one thread sees the other's store. The end of inside() stores
 //             inside_ (release) -> try_open loads it (acquire): the plain stores are visible.
 //   [open]    try_open stores open_ (release) -> is_open loads it (acquire).
 class LocalQueue {
@@ -60,7 +60,7 @@ class LocalQueue {
 
   // The fiber runs next; the fiber that was next before moves to the end of the queue.
   void put_next(fibers::Fiber& fiber) noexcept {
-    // Relaxed load: only the owner fills the place.
+    // Relaxed load: only the owner stores a fiber in next_.
     if (next_.load(detail::relaxed) == nullptr) {
       next_.store(&fiber, detail::release);                                           // [next]
     } else if (fibers::Fiber* displaced = next_.exchange(&fiber, detail::acq_rel)) {  // [next]
@@ -79,7 +79,7 @@ class LocalQueue {
   void set_time(std::int64_t now) noexcept { time_ = now; }
   // Must be called before push_new(), which then needs no memory. Throws std::bad_alloc.
   void make_room() {
-    // Thieves only take fibers, so the ring cannot become full meanwhile.
+    // Thieves only take fibers, so the ring cannot become full before push_new().
     if (ring_.size_hint() == RunQueue::kCapacity || waiting_.size_hint() != 0) [[unlikely]]
       unstarted_.make_room();
   }
@@ -118,16 +118,16 @@ class LocalQueue {
 
   // --- The owner of this queue calls these; `victim` is another worker's open queue ---
 
-  // Takes fibers that did not fit into the victim's ring, and returns their number. This queue's
-  // ring must be empty.
+  // Takes fibers that did not fit into the victim's ring. Returns their number, or an upper bound
+  // for new fibers. This queue's ring must be empty.
   std::size_t steal_overflow(LocalQueue& victim, bool unstarted_first) noexcept;
-  // Takes the victim's oldest chain of new fibers, which becomes the oldest chain of this queue. So
-  // a tree that both workers walk is not started again from the top. Returns an upper bound of the
-  // number of fibers.
+  // Takes the victim's oldest chain of new fibers, which becomes this queue's oldest chain, or goes
+  // to the end of the queue if no room is left. The thief takes that chain last, so it does not
+  // walk a common tree from the top again. Returns an upper bound on the number of fibers.
   std::size_t steal_chain(LocalQueue& victim) noexcept;
   // Takes the older half of the victim's ring, at most `most` fibers, and returns their number.
-  // The stolen fibers go before all fibers that wait here, because their time is unknown. If no
-  // fiber waits, they alternate with the ring's fibers.
+  // The stolen fibers usually go before fibers that wait here, because a ring does not record when
+  // its fibers became ready. If no fiber waits, they alternate with the ring's fibers.
   std::size_t steal_ring(LocalQueue& victim, std::size_t most = RunQueue::kCapacity) noexcept;
   // Takes the victim's next fiber, if there is one, and returns the number of taken fibers.
   std::size_t steal_next(LocalQueue& victim) noexcept;
@@ -135,8 +135,8 @@ class LocalQueue {
   // have waited here for a shorter time.
   std::size_t steal_oldest(LocalQueue& victim, std::size_t most) noexcept;
   // Takes up to `most` of the victim's waiting fibers. If none waits, it takes a chain of new
-  // fibers. If there is no chain, it takes fibers of the ring, which the owner will soon reach
-  // unless the owner is stuck or has no other fibers.
+  // fibers. It takes fibers of the ring only if there is no chain, because the owner soon reaches
+  // the ring unless it is stuck in a fiber.
   std::size_t relieve(LocalQueue& victim, std::size_t most) noexcept;
   // Returns whether a fiber here has waited longer than all waiting fibers of the other queue.
   // Fibers taken from the other queue would overtake that fiber.
@@ -148,8 +148,8 @@ class LocalQueue {
 
   // --- By the monitor ---
 
-  // Opens the queue to thieves. Returns false while the owner is inside inside(); the monitor may
-  // then try again.
+  // Opens the queue to thieves. Returns false while the owner is inside inside(), or if the system
+  // executes no barrier; the monitor may then try again.
   [[nodiscard]] bool try_open() noexcept;
 
   // --- Any thread may call these; the results may be stale ---
@@ -159,9 +159,9 @@ class LocalQueue {
   [[nodiscard]] const fibers::Fiber* next_hint() const noexcept {
     return next_.load(detail::relaxed);
   }
-  // Returns how often the ring was full.
+  // Returns how often push_new() found the ring full.
   [[nodiscard]] std::uint64_t spills() const noexcept { return spills_.load(detail::relaxed); }
-  // Returns the number of queued fibers, without the next fiber; a chain counts as 128 fibers.
+  // Returns the number of queued fibers except the next fiber; a chain counts as 128 fibers.
   [[nodiscard]] std::size_t size_hint() const noexcept {
     return ring_.size_hint() + waiting_.size_hint() +
            unstarted_.size_hint() * (RunQueue::kCapacity / 2);
@@ -173,14 +173,14 @@ class LocalQueue {
 
  private:
   // The owner takes fibers from the ring only inside this function. A shared ring stays shared, so
-  // inside_ need not be set. To set inside_ and to exchange the next fiber would cost 2 ns each
-  // time.
+  // inside_ need not be set. Setting inside_ and exchanging next_ in every call would cost 2 ns per
+  // call.
   template <class Take>
   [[gnu::always_inline]] std::invoke_result_t<Take> inside(Take take) noexcept {
     if (!ring_.is_shared()) inside_.store(true, detail::relaxed);  // [inside]
     asm volatile("" : : : "memory");
     const auto taken = take();
-    // Reads inside_ again, because a local variable would occupy the frame of each parked fiber.
+    // Reads inside_ again, because a local variable would enlarge the frame of each parked fiber.
     if (inside_.load(detail::relaxed)) inside_.store(false, detail::release);  // [inside]
     return taken;
   }
@@ -207,9 +207,9 @@ class LocalQueue {
 
   RunQueue ring_;
   alignas(base::kCacheLine) detail::Atomic<fibers::Fiber*> next_{nullptr};
-  // While other fibers wait, two successive runs never both come from the place "next". So a fiber
-  // in the ring waits for at most two runs per earlier fiber: of that fiber, and of a fiber that it
-  // woke.
+  // While other fibers wait, the worker never takes two successive fibers from next_. A fiber in
+  // the ring therefore waits for at most two runs per earlier fiber: that fiber, and a fiber that
+  // it woke.
   bool next_ran_ = false;
   std::uint32_t overtakers_ = 0;
   bool overtaken_first_ = false;
@@ -218,7 +218,7 @@ class LocalQueue {
   detail::Atomic<bool> open_;
   ReadyList waiting_;
   OverflowQueue unstarted_;
-  detail::Atomic<std::uint64_t> spills_{0};  // Relaxed: written by the owner, statistics.
+  detail::Atomic<std::uint64_t> spills_{0};  // Relaxed: statistics that only the owner writes.
 };
 
 }  // namespace weft::scheduler

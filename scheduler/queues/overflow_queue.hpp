@@ -19,8 +19,8 @@ namespace weft::scheduler {
 // single fiber.
 class OverflowQueue {
  public:
-  // Owner only. Makes room for one more chain, so that the next push() cannot fail. Throws
-  // std::bad_alloc.
+  // Owner only. Makes room for one more chain, so that the next push_newest() or
+  // push_newest_fiber() cannot fail. Throws std::bad_alloc.
   void make_room();
   // Owner only, after make_room().
   void push_newest(fibers::Fiber& chain) noexcept;
@@ -34,7 +34,7 @@ class OverflowQueue {
   // Takes one fiber of the oldest chain; returns nullptr if the queue is empty.
   [[nodiscard]] fibers::Fiber* take_oldest_fiber() noexcept;
 
-  // Relaxed: the result is a hint, which callers check before they lock.
+  // Relaxed: without the lock, the result is only a hint.
   [[nodiscard]] std::size_t size_hint() const noexcept { return count_.load(detail::relaxed); }
 
  private:

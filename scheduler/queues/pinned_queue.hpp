@@ -8,8 +8,8 @@
 
 namespace weft::scheduler {
 
-// Contains the runnable fibers that are pinned to one worker, in FIFO order. Also counts the
-// running or parked fibers that are pinned to the worker. Owner: the worker, except for push().
+// Contains the runnable fibers that are pinned to one worker, in FIFO order. Also counts the fibers
+// inside a Pin, and holds pinned fibers without a stack. Owner: the worker, except for push().
 class PinnedQueue {
  public:
   // Any thread may call it, and must then notify the worker.
@@ -24,8 +24,8 @@ class PinnedQueue {
     if (ready_.is_empty()) ready_ = incoming_.take_all();
     return ready_.take_first();
   }
-  // Alternately returns the oldest pinned fiber and the result of `pop`; if one of them is null,
-  // returns the other.
+  // Prefers the oldest pinned fiber and the result of `pop` alternately. If the preferred fiber is
+  // null, returns the other fiber.
   template <class Pop>
   [[nodiscard]] fibers::Fiber* take_or(Pop pop) noexcept {
     is_first_ = !is_first_;
@@ -34,7 +34,7 @@ class PinnedQueue {
     return fiber;
   }
 
-  // Count the running fibers that are pinned. While the count is not 0, the worker does not rest.
+  // Count the fibers inside a Pin. A worker with such fibers, or with fibers aside, does not rest.
   void pin() noexcept { ++pins_; }
   void unpin() noexcept { --pins_; }
   [[nodiscard]] bool keeps_worker() const noexcept { return pins_ != 0 || !aside_.is_empty(); }

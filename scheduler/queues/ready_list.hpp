@@ -36,20 +36,19 @@ class ReadyList {
 
   void push_last(fibers::Fiber& fiber) noexcept;
   void push_last(const Chain& chain) noexcept;
-  // Puts the fibers of the chain, in its order, in front of all other fibers.
+  // Puts the fibers of the chain before all other fibers, and keeps their order.
   void push_first(const Chain& chain) noexcept;
-  // Inserts each fiber before the first fiber that became ready later, by Fiber::ready_since(now).
-  // The chain and the list each keep their order; each fiber passes at most kMostPassed other
-  // fibers. Only the thread that pushes may call it; other threads find the list empty meanwhile.
+  // Inserts each fiber before the first fiber with a later Fiber::ready_since(now), and after at
+  // most kMostPassed fibers. The chain and the list each keep their order. Only the thread that
+  // pushes may call it; other threads find the list empty meanwhile.
   void merge(Chain chain, std::int64_t now) noexcept;
   // Takes up to `most` of the oldest fibers, but at most kMostTaken.
   [[nodiscard]] Chain take(std::size_t most) noexcept;
 
-  // Returns when the oldest fiber became ready, by Fiber::ready_since(now); the largest number if
-  // the list is empty.
+  // Returns the oldest fiber's Fiber::ready_since(now), or the largest number if the list is empty.
   [[nodiscard]] std::int64_t oldest_since(std::int64_t now) noexcept;
 
-  // Relaxed: the result is a hint, which callers check before they lock.
+  // Relaxed: without the lock, the result is only a hint.
   [[nodiscard]] std::size_t size_hint() const noexcept { return count_.load(detail::relaxed); }
 
  private:

@@ -23,9 +23,9 @@ namespace weft::scheduler {
 //   I2  A slot in [first_of(head_), tail_) holds a runnable fiber that is in no other queue.
 //   I3  Only the owner writes slots and tail_; any thread moves head_, by compare-exchange only,
 //       once the queue is shared. Unchecked: a queue does not store its owner's thread.
-//   I4  tail_ only grows, except in withdraw(), which gives head_ a value that it never had before:
-//       a thief that saw the longer queue fails to move head_. Unchecked: the check needs a thief's
-//       view; the model checks it.
+//   I4  Only withdraw() lowers tail_, and withdraw() also gives head_ a value that head_ never had
+//       before. So a thief that saw the longer queue fails to move head_. Unchecked: only a thief
+//       sees this. The model checker checks I4.
 //   I5  A shared queue stays shared; LocalQueue describes how it becomes shared.
 // Order
 //   [tail]    push stores tail_ (release) -> take_half loads it (acquire): slot and fiber are
@@ -47,9 +47,9 @@ class RunQueue {
   [[nodiscard]] bool push(fibers::Fiber& fiber) noexcept;
   // Owner only. Returns the oldest fiber, or nullptr if the queue is empty.
   [[nodiscard]] fibers::Fiber* pop() noexcept;
-  // Owner only. Removes and returns the newest fiber for which is_it(fiber) is true, if it is among
-  // the last kReach; otherwise returns nullptr. The newer fibers move up. `may_be` is called first,
-  // on a fiber that a thief may already have taken; so its result may be wrong.
+  // Owner only. Finds the newest fiber, among the last kReach, for which may_be(fiber) is true.
+  // Removes and returns it if is_it(fiber) is true and no thief has taken it; otherwise returns
+  // nullptr. Newer fibers close the gap. A thief may have taken the fiber that `may_be` reads.
   template <class MayBe, class IsIt>
   [[nodiscard]] fibers::Fiber* take_recent(MayBe may_be, IsIt is_it) noexcept;
   // The owner calls it, or a thief if the queue is shared. Takes the older half, oldest first, but
@@ -63,8 +63,8 @@ class RunQueue {
 
   // The results may be stale.
   [[nodiscard]] std::uint32_t size_hint() const noexcept {
-    // Relaxed: both counters are hints. In this order the difference is never negative, unless the
-    // owner is inside withdraw().
+    // Relaxed: both counters are hints. Because head_ is read first, the difference is never
+    // negative, unless the owner is inside withdraw().
     const std::uint32_t first = first_of(head_.load(detail::relaxed));
     return tail_.load(detail::relaxed) - first;
   }
@@ -74,7 +74,7 @@ class RunQueue {
 
  private:
   using Slot = detail::Atomic<fibers::Fiber*>;
-  // The number of fibers among which take_recent() searches: more than the children of most forks.
+  // The number of fibers among which take_recent() searches; most forks have fewer children.
   static constexpr std::uint32_t kReach = 16;
   // The amount that withdraw() adds to head_. The lower half of head_ counts the fibers that were
   // taken at the front; the upper half counts withdrawals and the carries of the lower half.
@@ -90,7 +90,7 @@ class RunQueue {
   // Returns false, and sets `head` to the present value, if head_ has changed. [head]
   [[nodiscard]] bool move_head(std::uint64_t& head, std::uint64_t to) noexcept;
 
-  alignas(base::kCacheLine) detail::Atomic<std::uint64_t> head_{0};  // written and read by all
+  alignas(base::kCacheLine) detail::Atomic<std::uint64_t> head_{0};  // written by owner and thieves
   alignas(base::kCacheLine) detail::Atomic<std::uint32_t> tail_{0};  // written by the owner
   // Relaxed: see share().
   detail::Atomic<bool> shared_;
@@ -113,7 +113,7 @@ inline bool RunQueue::move_head(std::uint64_t& head, std::uint64_t to) noexcept 
   if (is_shared()) {
     return head_.compare_exchange_weak(head, to, detail::release, detail::relaxed);  // [head]
   }
-  head_.store(to, detail::relaxed);  // Relaxed: until share(), others read it as a hint.
+  head_.store(to, detail::relaxed);  // Relaxed: until share(), other threads only use hints.
   return true;
 }
 
@@ -150,9 +150,9 @@ fibers::Fiber* RunQueue::take_recent(MayBe may_be, IsIt is_it) noexcept {
 }
 
 // Withdraws the newest `count` fibers, so that thieves cannot take them; returns false if thieves
-// have taken some of them. A thief moves head_ from a value that it has read before tail_. If the
-// thief read head_ before this change, either it moves head_ first and this call sees the new
-// value, or the thief fails. If the thief read head_ after the change, it sees the shorter queue.
+// have taken some of them. A thief reads head_ before tail_, and later moves head_ from the value
+// it read. If it read head_ before this call changed head_, the thief fails, unless it moves head_
+// first and this call sees the new value. If it read head_ later, it sees the shorter queue.
 inline bool RunQueue::withdraw(std::uint32_t count) noexcept {
   const std::uint32_t tail = tail_.load(detail::relaxed);
   tail_.store(tail - count, detail::relaxed);  // Relaxed: [head] publishes it.

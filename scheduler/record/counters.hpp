@@ -8,8 +8,8 @@ namespace weft::scheduler {
 
 // A count that only one worker writes; any thread may read it.
 // Order
-//   [count]  add_one stores (release) -> Shared::live loads by get (acquire): a fiber that is
-//            counted as finished was counted as spawned before.
+//   [count]  add_one stores (release) -> Shared::live calls get, which loads (acquire): each fiber
+//            that is counted as finished has also been counted as spawned.
 class Counter {
  public:
   void add_one() noexcept { add(1); }

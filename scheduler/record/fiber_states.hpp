@@ -8,8 +8,8 @@
 
 namespace weft::scheduler {
 
-// The owner of the fiber calls these. Relaxed: dumps read the state, which may be stale; the queue
-// or the waker that receives the fiber publishes it.
+// The owner of the fiber calls these. Relaxed: the queue or the waker that receives the fiber
+// publishes its state. Dumps may read a stale state.
 
 inline void become_ready(fibers::Fiber& fiber) noexcept {
   fiber.state.store(fibers::FiberState::ready, detail::relaxed);

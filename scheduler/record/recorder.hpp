@@ -22,11 +22,11 @@ namespace weft::scheduler {
 
 // A worker makes one call for each transition of a fiber. The call stores the new state, and
 // notifies the counters, the probes, the sampler, the trace, a recording of waits and the
-// simulation. While none of the last four is active, the four add only one branch to the paths from
-// fiber to fiber. Owner: the worker's thread, except for const functions.
+// simulation. While the sampler, the trace, the recording and the simulation are inactive, they add
+// only one branch to each switch. Owner: the worker's thread, except for const functions.
 class Recorder {
  public:
-  // The reason why the running fiber leaves.
+  // How the running fiber stops running.
   enum class Departure : std::uint8_t { ended, left, inlines };
 
   // `simulation` is null outside of simulations.
@@ -35,11 +35,11 @@ class Recorder {
     choose_watches();
   }
 
-  // The fiber that runs here; null on the idle stack. Another thread may see a stale value.
+  // The fiber that this worker runs; null on the idle stack. Another thread may see a stale value.
   [[nodiscard]] fibers::Fiber* running() const noexcept { return running_.load(detail::relaxed); }
 
-  // Called when a fiber has been spawned here. `caller` is the return address of the call of
-  // spawn().
+  // Called when this worker has spawned a fiber. `caller` is the return address of the spawn()
+  // call.
   void spawned(fibers::Fiber& fiber, [[maybe_unused]] const void* caller) noexcept {
     become_ready(fiber);
     WEFT_PROBE(spawn, &fiber, caller);
@@ -57,7 +57,7 @@ class Recorder {
     if (watches_ready_) [[unlikely]]
       note_ready(fiber);
   }
-  // Called when the running fiber is about to leave. The function is static, because a compiler
+  // Called when the running fiber is about to park. The function is static, because a compiler
   // would otherwise keep the recorder's address in a register across the park.
   static void parks(fibers::Fiber& fiber, detail::WaitReason reason) noexcept {
     WEFT_PROBE(park, &fiber, static_cast<int>(reason));
@@ -75,8 +75,8 @@ class Recorder {
       here()->note_switch(how, nullptr);
     running_.store(nullptr, detail::relaxed);
   }
-  // Called when a fiber runs again, because its inlined child has ended. The child's start has
-  // counted as a switch.
+  // Called when a fiber runs again, because its inlined child has ended. Counts no switch, because
+  // the start of the child counted as a switch.
   void resumes(fibers::Fiber& parent) noexcept { change_to(Departure::ended, parent); }
   void stolen_from(Recorder& victim) noexcept;
 
@@ -100,12 +100,12 @@ class Recorder {
   // Any thread may call it.
   [[nodiscard]] Times times(std::int64_t now) const noexcept;
 
-  // Returns whether begin() has work to do. The worker calls it when it has already read the clock.
+  // Returns whether begin() has work to do. The worker calls it after a read of the clock.
   [[nodiscard]] bool is_due(std::int64_t now) const noexcept {
     return sampler_.is_due(now) || detail::is_tracing() != trace_.is_on() || waits_.is_stale();
   }
   void begin(std::int64_t now) noexcept;
-  // The fiber that runs here calls it when a trace has begun or ended.
+  // The running fiber calls it when a trace has begun or ended.
   void look_at_trace() noexcept;
   void note(detail::TraceKind kind, std::uint64_t number = 0) noexcept {
     if (trace_.is_on()) trace_.put(kind, number);
@@ -153,9 +153,9 @@ class Recorder {
   // fibers that run.
   bool watches_switches_ = false;
   WorkerCounters counters_;
-  // In nanoseconds; 0: the thread has not started. Relaxed, like the next field: statistics.
+  // When the thread started, in nanoseconds; 0: not yet. Relaxed: it is a statistic.
   detail::Atomic<std::int64_t> born_{0};
-  // In nanoseconds; 0: the worker is neither asleep nor at rest.
+  // When the worker fell asleep or began to rest, in nanoseconds; 0: neither.
   detail::Atomic<std::int64_t> parked_since_{0};
   Sampler sampler_;
   TraceWriter trace_;

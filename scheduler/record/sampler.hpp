@@ -18,7 +18,7 @@ namespace weft::scheduler {
 class Durations {
  public:
   // Bucket i counts durations below 2^i ns that no earlier bucket counts. The last bucket counts
-  // all longer durations, from some four minutes on.
+  // all longer durations, which are more than four minutes.
   static constexpr std::size_t kBuckets = 40;
 
   void record(std::int64_t nanoseconds) noexcept {
@@ -45,15 +45,15 @@ class Durations {
   Number max_{0};
 };
 
-// Follows one fiber at a time, about a thousand a second. It follows the next fiber that the worker
-// makes runnable, until the fiber has run and left the worker. The hot paths need only one more
-// branch, and read no clock between these events. If another worker may have stolen the fiber, both
-// workers follow it. The worker that first sees the fiber run wins the sample. Owner: the worker,
-// except where a comment names another caller.
+// Follows one fiber at a time, about a thousand fibers a second. A sample begins when the worker
+// next makes a fiber runnable, and ends when the fiber has run and left the worker. The sampler
+// reads the clock only when the fiber becomes runnable, runs and leaves. It adds only one branch to
+// the hot paths. If another worker may have stolen the fiber, both workers follow it. The worker
+// that first sees the fiber run wins the sample. Owner: the worker, unless a comment names another.
 // Order
-//   [sample]  ready publishes the fiber (release) -> a thief loads it (acquire): when the fiber
-//             became ready is visible. The winner sets fiber_ to null (acq_rel); afterwards only
-//             the owner of fiber_ changes it.
+//   [sample]  ready publishes the fiber (release) -> a thief loads it (acquire): the time at which
+//             the fiber became ready is visible. The winner sets fiber_ to null (acq_rel);
+//             afterwards only the owner of fiber_ changes it.
 class Sampler {
  public:
   [[nodiscard]] bool is_due(std::int64_t now) const noexcept { return now >= next_; }
@@ -71,8 +71,8 @@ class Sampler {
     follow(fiber);
     return true;
   }
-  // Called when the previous fiber has left, and `next` begins to run; null: the idle stack runs.
-  // Returns whether is_armed() may have changed.
+  // Called when the previous fiber has left and `next` begins to run; a null `next` is the idle
+  // stack. Returns whether is_armed() may have changed.
   bool run(const fibers::Fiber* next) noexcept {
     if (phase_ == Phase::running) {
       finish();
@@ -88,7 +88,7 @@ class Sampler {
     return true;
   }
   // Called when fibers have been stolen from the owner of `victim`. Returns true if this sampler
-  // now follows one of the stolen fibers.
+  // now follows the fiber that `victim` follows, which may be one of them.
   [[nodiscard]] bool adopt(Sampler& victim) noexcept;
 
   // Any thread may call these.

@@ -26,7 +26,7 @@ using detail::release;
 namespace {
 
 constexpr std::size_t kFewestEvents = 64;
-// The bound of a ring's size, in events; no memory could hold that many.
+// The maximum size of a ring, in events; no memory could hold that many events.
 constexpr std::size_t kMostEvents = std::numeric_limits<std::size_t>::max() / 2 + 1;
 
 struct Book {

@@ -113,17 +113,17 @@ class TraceWriter {
 // These functions affect the whole process. Any thread may call them.
 
 // Discards the current recording and begins a new one, with `events_per_worker` events for each
-// worker, rounded up to a power of two. Throws std::bad_alloc.
+// worker, rounded up to a power of two, at least 64. Throws std::bad_alloc.
 void start_tracing(std::size_t events_per_worker);
 void stop_tracing() noexcept;
-// A plain thread calls the next two functions if detail::is_tracing() returns true.
+// The next three functions serve events without a recorder, while detail::is_tracing() is true.
 void trace_from_outside(const TraceEvent& event) noexcept;
-// Records a spawn or a wake by a plain thread. Must be called before the fiber is published.
+// Records a spawn or a wake that no worker records. Must be called before the fiber is published.
 void trace_fiber_from_outside(detail::TraceKind kind, const fibers::Fiber& fiber) noexcept;
 void trace_text_from_outside(detail::TraceKind kind, std::string_view text) noexcept;
 
 struct Recording {
-  // Two points in time, the start and now, by both clocks.
+  // The time at the start of the recording and the present time, by both clocks.
   std::array<std::uint64_t, 2> ticks{};
   std::array<std::int64_t, 2> nanoseconds{};
   std::vector<std::shared_ptr<const TraceRing>> rings;

@@ -24,7 +24,7 @@ constexpr std::uintptr_t kFree = 0;
 constexpr std::uintptr_t kBusy = 1;
 constexpr std::uintptr_t kEnded = 2;
 
-// The table of the waits that are being sampled; a fiber's address determines its place. The table
+// The table of the sampled waits. A fiber's address determines which places it may use. The table
 // is never freed, because a worker may notice late that a recording has ended.
 // Order
 //   [wait]  begin_wait stores the fiber (release) -> runs or finish takes the place (acquire): the
@@ -57,7 +57,7 @@ bool take_place(WaitTable& table, std::size_t place, std::uintptr_t holder) noex
   return table.holders[place].compare_exchange_strong(holder, kBusy, acquire, relaxed);  // [wait]
 }
 
-// Takes the fiber's place from the fiber and returns the place; returns kWaits if the fiber has no
+// Takes the place that the fiber has, and returns its index; returns kWaits if the fiber has no
 // place.
 std::size_t take_place_of(WaitTable& table, const Fiber& fiber) noexcept {
   const std::uintptr_t holder = holder_of(fiber);
@@ -131,7 +131,7 @@ void WaitSampler::adapt(std::int64_t now) noexcept {
   period_ = now;
 }
 
-// Runs on the stack of the fiber, which no waker can access yet.
+// Runs on the stack of the fiber, before any waker can access the fiber.
 void WaitSampler::begin_wait(const Fiber& fiber, const void* caller) noexcept {
   const std::uint32_t weight = interval_;
   const std::int64_t now = Deadline::now_nanoseconds();
@@ -141,7 +141,7 @@ void WaitSampler::begin_wait(const Fiber& fiber, const void* caller) noexcept {
   WaitTable* const table = wait_table.load(acquire);  // [table]
   const fibers::Stack* const stack = fiber.stack.load(relaxed);
   if (table == nullptr || stack == nullptr) return;
-  // A worker that noticed the recording late may have run the fiber since its last wait.
+  // The fiber still has a place if its worker had not yet noticed the recording at the last run.
   std::size_t place = take_place_of(*table, fiber);
   if (place == kWaits) place = take_free_place(*table, fiber);
   if (place == kWaits) {

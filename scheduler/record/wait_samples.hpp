@@ -1,4 +1,4 @@
-// Samples of how long fibers wait, and where.
+// Samples how long fibers wait, and where they wait.
 #pragma once
 
 #include <cstddef>
@@ -29,12 +29,12 @@ using WaitReasons = std::uint32_t;
   return WaitReasons{1} << static_cast<unsigned>(reason);
 }
 
-// The reasons that are being recorded; 0: there is no recording. Relaxed: a hint, which each worker
+// The reasons that are being recorded; 0: there is no recording. Relaxed: a hint that each worker
 // reads at its looks.
 extern detail::Atomic<WaitReasons> recorded_waits;
 
 // Samples the waits of fibers that leave a worker. At first it samples every wait. If there are
-// many waits, it samples some 16 waits in 10 ms, but at least every 1024th wait. Owner: the worker.
+// many, it samples about 16 per 10 ms, but at least every 1024th wait. Owner: the worker.
 class WaitSampler {
  public:
   // Returns whether look() has something to do.
@@ -44,8 +44,8 @@ class WaitSampler {
   void look() noexcept;
   [[nodiscard]] bool is_on() const noexcept { return reasons_ != 0; }
 
-  // Call these while sampling is on. Call leaves() when the running fiber is about to leave, in the
-  // call that returns to `caller`. Call runs() when `fiber` begins to run.
+  // Call these while sampling is on. Call leaves() before the running fiber leaves its worker, in
+  // the call that returns to `caller`. Call runs() when `fiber` begins to run.
   void leaves(const fibers::Fiber& fiber, const void* caller) noexcept;
   void runs(const fibers::Fiber& fiber) noexcept;
 
@@ -54,7 +54,7 @@ class WaitSampler {
   void adapt(std::int64_t now) noexcept;
 
   WaitReasons reasons_ = 0;
-  std::uint32_t interval_ = 1;  // The number of waits for each sample.
+  std::uint32_t interval_ = 1;  // The number of waits per sample.
   std::uint32_t left_ = 1;      // Waits until the next sample.
   std::uint32_t taken_ = 0;     // Samples since `period_`.
   std::int64_t period_ = 0;     // Nanoseconds; when the period began.
@@ -72,8 +72,8 @@ class WaitRecording {
   WaitRecording(const WaitRecording&) = delete;
   WaitRecording& operator=(const WaitRecording&) = delete;
 
-  // From now on, records the waits that begin for one of these reasons. Call it only once the
-  // workers watch which fibers run, because a worker that does not watch misses the ends of waits.
+  // From now on, records the waits that begin for one of these reasons. Must be called after the
+  // workers have begun to watch which fibers run; before that, they miss the ends of waits.
   void begin(WaitReasons reasons) noexcept;
   // Calls `see` with each wait that has ended. Must be called every few milliseconds, because there
   // is room for 4096 waits, ended or not.

@@ -41,7 +41,7 @@ int IdleSet::work_added(int watcher) noexcept {
     const int chosen = choose_sleeper(watcher);
     if (chosen != kNobody) return chosen;
     // The sleepers woke by themselves. Another thread that added work may have seen the raised
-    // count meanwhile, and relies on a searcher. So this thread lowers the count, and tries again.
+    // count, and then relies on a searcher. This thread therefore lowers the count and tries again.
     (void)end_search();
     full_fence();  // [idle]
   }

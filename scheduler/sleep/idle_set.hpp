@@ -15,17 +15,17 @@ namespace weft::scheduler {
 // A worker is busy, searching or asleep. A thread that adds work wakes at most one sleeper, and no
 // sleeper while a worker searches. The last searcher checks for more work when its search ends.
 // Invariants
-//   I1  A worker's bit is set exactly while it sleeps and no thread has chosen to wake it.
+//   I1  A worker's bit is set exactly while the worker sleeps and no waker has chosen it.
 //   I2  searching_ counts the searchers, including the sleeper that has been chosen but does not
 //       run yet.
 //   I3  A worker that lowers searching_ to 0, or sets a bit, checks all queues afterwards.
 //       Unchecked: the caller checks the queues.
 // Order
-//   [idle]  Work is made visible; full_fence; searching_ and bits_ are read (work_added), against:
-//           a bit is set or searching_ lowered; full_fence; the queues are read (the sleeper, the
-//           last searcher). At least one side sees the change of the other side. Both fences are
-//           seq_cst. A caller that unparks a worker reads the worker's bit by acquire, because a
-//           spare worker may have been made shortly before.
+//   [idle]  A thread makes work visible; full_fence; it reads searching_ and bits_ (work_added).
+//           The sleeper sets its bit, or the last searcher lowers searching_; full_fence; it reads
+//           the queues. At least one side sees the change of the other side. Both fences are
+//           seq_cst. A caller that unparks a worker reads the worker's bit with acquire order,
+//           because the worker may be a new spare worker.
 class IdleSet {
  public:
   static constexpr unsigned kMaxWorkers = 2048;
@@ -35,7 +35,7 @@ class IdleSet {
   IdleSet(unsigned workers, unsigned most) noexcept : words_((most + 63) / 64), workers_(workers) {}
   explicit IdleSet(unsigned workers) noexcept : IdleSet(workers, workers) {}
 
-  // The monitor calls it when the number of workers that take part changes.
+  // The monitor calls it when the number of active workers changes.
   void set_workers(unsigned workers) noexcept { workers_.store(workers, detail::relaxed); }
 
   // A cheap check before work_added(): returns whether a worker should be woken for new work.
@@ -75,7 +75,7 @@ class IdleSet {
   [[nodiscard]] bool is_asleep(unsigned worker) const noexcept {
     return (bits_[worker / 64].load(detail::relaxed) >> (worker % 64) & 1) != 0;
   }
-  // Returns any sleeping worker, without choosing the worker, or kNobody.
+  // Returns any sleeping worker, or kNobody. Leaves the worker's bit set.
   [[nodiscard]] int any_asleep() const noexcept;
   void begin_sleep(unsigned worker) noexcept;
   // The sleeper itself calls it. Returns false if a waker has chosen the sleeper. The sleeper then

@@ -6,15 +6,15 @@
 
 namespace weft::scheduler {
 
-// Counts, for the whole process, the threads that are parked in the library without a deadline.
-// Only a running fiber or thread ends such a wait, never the kernel. The counters only grow. So if
-// two readings of both counters are equal, the counters had these values at the same moment. The
+// Counts, for the process, threads that are parked in the library, and do not act at a deadline.
+// Only a running fiber or thread ends such a wait, never the kernel. The counters only grow. If two
+// readings of both counters are equal, the counters therefore had these values at one moment. The
 // count is never too high: a thread counts itself just before it sleeps, and its waker subtracts
-// the thread before the wake. Any thread may call the functions. The counters share a cache line,
-// which only code that also makes a system call writes.
+// the thread before the wake. Any thread may call the functions. The counters share a cache line. A
+// thread writes it only when it also makes a system call.
 // Order
-//   [parked]  begin counts (release) -> read loads begun (acquire): everything that the waiting
-//             thread did before, such as a call of end(), is visible.
+//   [parked]  begin() counts the thread (release) -> read() loads begun_ (acquire): all earlier
+//             actions of the thread, such as a call of end(), are visible.
 class ParkedThreads {
  public:
   struct Counts {
@@ -26,9 +26,9 @@ class ParkedThreads {
     [[nodiscard]] std::uint64_t parked() const noexcept { return begun - ended; }
   };
 
-  // A thread that is about to sleep calls it last.
+  // A thread calls it directly before it sleeps.
   static void begin() noexcept { begun_.fetch_add(1, detail::release); }  // [parked]
-  // The waker calls it, before the wake.
+  // The waker calls it, before the wake; a thread in Quiescence calls it after its own sleep.
   static void end() noexcept { ended_.fetch_add(1, detail::release); }  // [parked]
   [[nodiscard]] static Counts read() noexcept {
     const std::uint64_t begun = begun_.load(detail::acquire);  // [parked]

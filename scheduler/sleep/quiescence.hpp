@@ -11,13 +11,13 @@
 namespace weft::scheduler {
 
 // Order
-//   [drain]  wait raises waiting_; full_fence; the fibers are counted, against: a worker counts its
-//            last fiber; full_fence; waiting_ is read (worker_sleeps). At least one side sees the
+//   [drain]  wait() raises waiting_; full_fence; it counts the fibers. A worker counts its last
+//            fiber; full_fence; it reads waiting_ (worker_sleeps). At least one side sees the
 //            change of the other side. Other accesses are relaxed: at worst a worker notifies a
 //            thread that no longer waits.
 class Quiescence {
  public:
-  // What a thread does when its wait ends while fibers still exist.
+  // Selects what a thread does if its deadline passes while fibers still exist.
   enum class Then : std::uint8_t { acts, waits_on };
 
   // A worker that is about to sleep calls it, after a full fence.
@@ -38,8 +38,8 @@ class Quiescence {
       detail::full_fence();                                      // [drain]
       quiet = is_quiet();
       if (quiet || deadline.passed()) break;
-      // A thread that will continue to wait only checks the fibers. So it wakes no fiber while it
-      // counts as parked.
+      // Only a thread that will keep waiting counts as parked, because a thread that acts at its
+      // deadline may wake fibers.
       if (then == Then::waits_on) ParkedThreads::begin();
       base::futex_wait(epoch_, epoch, deadline);
       if (then == Then::waits_on) ParkedThreads::end();

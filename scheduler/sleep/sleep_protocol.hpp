@@ -33,9 +33,9 @@ void announce_from_outside(Shared& shared) noexcept {
   wake_one(shared);
 }
 
-// If any worker sleeps, ensures that a sleeping worker holds the watch: at most until `moment`, and
-// in the event source if that watches anything. An awake worker calls it regularly, so it needs no
-// fence; a thread that will not call it again must call it after a full fence.
+// If any worker sleeps, ensures that a sleeping worker holds the watch, sleeps at most until
+// `moment`, and sees the events of the event source. Awake workers call it regularly, without a
+// fence. A thread that will not call it again must call it after a full fence.
 template <class Shared>
 void mind_watch(Shared& shared, std::int64_t moment) noexcept {
   const Watch& watch = shared.watch();
@@ -94,8 +94,8 @@ template <class Worker>
 
 // --- A worker that has found nothing calls these ---
 
-// Waits, and holds the watch meanwhile if no other worker holds it. Returns true if the worker has
-// been unparked, or has made fibers runnable. `limit` bounds the wait.
+// Waits, and holds the watch during the wait if no other worker holds it. Returns true if the
+// worker has been unparked, or has made fibers runnable. `limit` bounds the wait.
 template <class Worker>
 [[nodiscard]] bool doze(Worker& worker, Deadline limit) noexcept {
   auto& shared = worker.shared();
@@ -105,16 +105,16 @@ template <class Worker>
     return worker.park_until(limit);
   }
   // The worker sleeps no longer than the published limit, even if a timer is cancelled or the last
-  // descriptor is closed before D4. Other workers rely on the limit for later timers and
-  // descriptors.
+  // descriptor is closed before D4. Other workers rely on that limit, and do not wake this worker
+  // for a later timer or a new descriptor.
   const Deadline told = worker.earliest_event(limit);
   const bool sees_events = shared.watches_events();
   watch.set_limit(told.nanoseconds(), sees_events);                     // D2
   detail::full_fence();                                                 // D3 [watch]
   const Deadline rises = std::min(told, worker.earliest_event(limit));  // D4
   const bool waits_in_source = sees_events || shared.watches_events();
-  // No thread needs to see this store. It only saves a needless wake for an event that the holder
-  // has just seen.
+  // No thread needs to see this store. The store only avoids a needless wake for an event that the
+  // holder has just seen.
   watch.set_limit(rises.nanoseconds(), waits_in_source);
   const bool awake = worker.wait_for_events(rises, waits_in_source);
   watch.end();
@@ -142,15 +142,15 @@ template <class Worker>
       if (worker.has_due_events() || !idle.is_asleep(worker.index())) break;
     }
     if (!idle.try_end_sleep(worker.index())) {
-      // A waker has chosen this worker, and its unpark has come or will come. If another unpark
+      // A waker has chosen this worker, and has unparked it or will unpark it. If another unpark
       // ended the sleep, the waker's unpark only ends the next sleep early.
       worker.searching() = true;
       return true;
     }
     if (shared.has_outside_work_hint()) {  // S6
-      // Threads that added work may have relied on this worker while it counted as searching. So it
-      // continues the search, and checks for more work at the end. If it may not search, another
-      // worker searches and will check.
+      // Threads that added work may have relied on this worker while it counted as searching. This
+      // worker therefore continues the search, and checks for more work at the end. If it may not
+      // search, another worker is searching and will check for more work.
       worker.searching() = idle.try_begin_search();
       return true;
     }

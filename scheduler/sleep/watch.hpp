@@ -9,16 +9,16 @@
 
 namespace weft::scheduler {
 
-// One sleeping worker at a time holds the watch. It sleeps at most until the earliest timer of any
-// worker, and in the event source if that watches any descriptor. While a worker sleeps, a sleeper
-// holds the watch, or an awake worker will ensure it. The proof is in scheduler/README.md.
+// One sleeping worker at a time holds the watch. The holder sleeps at most until the earliest timer
+// of any worker. It sleeps in the event source if the source watches any descriptor. While any
+// worker sleeps, a sleeper holds the watch, or an awake worker will wake a sleeper that takes it.
+// The proof is in scheduler/README.md.
 // Order
-//   [watch]  A worker sets a timer before it sleeps; full_fence; it finds the watch held, and reads
-//            the limit of the watch, against: the holder takes the watch and stores the limit;
-//            full_fence; it reads the timers and the event source. At least one side sees the
-//            other's change. The order also applies to a plain thread that adds a descriptor. A
-//            reader loads the holder by acquire, because a spare worker may have been made shortly
-//            before it took the watch.
+//   [watch]  A worker sets a timer before it sleeps; full_fence; it reads the holder and the limit.
+//            The holder takes the watch and stores the limit; full_fence; it reads the timers and
+//            the event source. At least one side sees the other side's change. The order also
+//            applies to a plain thread that adds a descriptor. A reader loads the holder with
+//            acquire order, because the holder may be a new spare worker.
 class Watch {
  public:
   static constexpr int kNobody = -1;

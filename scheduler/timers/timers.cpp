@@ -74,8 +74,8 @@ Timers::Next Timers::find_next() const noexcept {
 }
 
 // Returns the tick of the earliest timer in the slot if the slot has few timers; otherwise the tick
-// at which the slot begins. So a single timer wakes its worker only once, not each time that the
-// timer moves down a level.
+// at which the slot begins. A single timer therefore wakes its worker only once, not each time that
+// the timer moves down a level.
 std::uint64_t Timers::earliest_of(const Next& next) const noexcept {
   if (next.level == 0 || next.tick == kNoTick) return next.tick;
   constexpr unsigned kFew = 16;

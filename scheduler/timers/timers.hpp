@@ -40,17 +40,17 @@ struct Timer {
 // slack of the kernel; a deadline is rounded up to the next tick, so no timer fires early. Level n
 // has 64 slots of 64^n ticks. The worker adds timers; any thread cancels or expires them, because a
 // fiber may have moved and a worker may be busy. A spin lock, mostly uncontended, guards all
-// fields. When many sleeping fibers become due, their stacks are cold. So if fibers fall asleep in
-// quick succession until the same tick, they share the timer of the first fiber. The other fibers
-// follow it in a chain through their records, so neither adding nor expiring accesses their stacks.
+// fields. When many sleeping fibers become due, their stacks are cold. So fibers that sleep until
+// the same tick share one timer if they fall asleep in quick succession. The other fibers follow
+// the first in a chain through their records, so neither adding nor expiring accesses their stacks.
 // Invariants
 //   I1  Every linked timer has tick > now_. It is in the level of the highest 6-bit group in which
 //       its tick differs from now_; the groups above are equal.
 //   I2  occupied_[level] has a bit set exactly for each slot that is not empty.
-//   I3  next_tick_ is no later than the first tick at which a timer is due or must move down. now_
-//       does not pass occupied slots.
+//   I3  next_tick_ is no later than the first tick at which a timer is due. now_ does not pass
+//       occupied slots.
 //   I4  While an entry of latest_ has a tick > now_, its fiber is the last of a chain whose timer
-//       is linked: sleeps are not cancelled.
+//       is linked, because sleeps are never cancelled.
 class Timers {
  public:
   static constexpr unsigned kTickShift = 16;
@@ -68,21 +68,21 @@ class Timers {
   // Does the same as add(), for a fiber that only the clock wakes; `timer` has the fiber's waker.
   // The timer stays unused if the fiber follows another fiber.
   bool add_sleep(Timer& timer, Deadline deadline) noexcept;
-  // Makes the fiber follow a fiber that sleeps until the same tick, so that it needs no timer.
-  // Returns false if there is no such fiber, if another thread holds the lock, and in a simulation.
-  // It calls no function, so it needs no frame. It runs on the stack of the next fiber, which is
-  // probably cold below that fiber's frames.
+  // Makes `fiber` follow a fiber that sleeps until the same tick, so that `fiber` needs no timer.
+  // Returns false if there is no such fiber, if another thread holds the lock, or in a simulation.
+  // The function calls no other function, so it needs no frame. It runs on the next fiber's stack,
+  // whose memory below the frames is probably cold.
   [[nodiscard]] bool try_follow(fibers::Fiber& fiber, Deadline deadline) noexcept;
   // Does nothing if the timer has fired. Afterwards the timer's memory may be reused.
   void cancel(Timer& timer) noexcept;
 
-  // Removes all timers due at `now_nanoseconds` whose claim the clock wins, and returns them as a
-  // chain through Timer::next; null if there are none. The caller must wake the fiber of each
-  // timer, and all fibers that follow it.
+  // Removes all timers due at `now_nanoseconds`. Returns a chain, through Timer::next, of the
+  // timers whose waits the clock ends; null if there are none. The caller must wake the fiber of
+  // each timer, and all fibers that follow that fiber.
   [[nodiscard]] Timer* expire(std::int64_t now_nanoseconds) noexcept;
 
-  // Returns the time at which expire() must be called next, or an earlier time. Any thread may call
-  // it.
+  // Any thread may call it. Returns the time at which expire() must be called next, or an earlier
+  // time.
   [[nodiscard]] Deadline next_hint() const noexcept;
   [[nodiscard]] bool due_hint(std::int64_t now_nanoseconds) const noexcept {
     return next_tick_.load(detail::relaxed) <= static_cast<std::uint64_t>(now_nanoseconds) >>
@@ -94,8 +94,8 @@ class Timers {
   static constexpr unsigned kSlots = 1U << kSlotBits;
   static constexpr unsigned kLevels = 8;
 
-  // Returns the first tick that is not before the deadline, so that nothing fires early; by I1, it
-  // is later than now_.
+  // Returns the first tick that is after the deadline, so that no timer fires early, and after now_
+  // (I1).
   [[nodiscard]] std::uint64_t tick_for(Deadline deadline) const noexcept WEFT_REQUIRES(lock_) {
     return tick_after(machine_time(deadline));
   }
@@ -116,7 +116,7 @@ class Timers {
            (is_top || timer.tick >> shift >> kSlotBits == now_ >> shift >> kSlotBits);
   }
   void unlink(Timer& timer) noexcept WEFT_REQUIRES(lock_);
-  // The next occupied slot: its tick and its level; kNoTick if all slots are empty.
+  // The tick and the level of the next occupied slot; kNoTick if all slots are empty.
   struct Next {
     std::uint64_t tick;
     unsigned level;

@@ -1,4 +1,4 @@
-// Counts the workers that should take part, and the workers that take part.
+// Counts the workers that take part in running fibers, and the workers that should.
 #pragma once
 
 #include <algorithm>
@@ -8,8 +8,8 @@ namespace weft::scheduler {
 
 // Counts the workers that are not at rest. The monitor sets the usual number, which may follow the
 // number of processors, and the wanted number, which includes spares. The monitor increments the
-// count for each worker that it calls; a surplus worker that leaves decrements it. The permanent
-// workers never leave. Relaxed: counts.
+// count for each resting worker that it activates; a surplus worker that goes to rest decrements
+// the count. The permanent workers never leave. Relaxed: counts.
 class ActiveWorkers {
  public:
   struct Setting {
@@ -39,18 +39,18 @@ class ActiveWorkers {
     return std::max(at_work(), usual) - usual;
   }
 
-  // The monitor calls these. want() returns the number that the monitor wanted before.
+  // The monitor calls these. want() sets the wanted number, and returns the previous one.
   void note_processors(unsigned processors) noexcept {
     processors_.store(processors, detail::relaxed);
     usual_.store(std::clamp(processors, permanent_, most_usual_), detail::relaxed);
   }
   unsigned want(unsigned wanted) noexcept { return wanted_.exchange(wanted, detail::relaxed); }
-  // Counts a worker whose rest has ended; returns how many workers now take part. The monitor calls
-  // it, and a worker that ends its own rest.
+  // Counts a worker whose rest has ended; returns how many workers now take part. The monitor, or a
+  // worker that ends its own rest, calls this function.
   unsigned add_one() noexcept { return at_work_.fetch_add(1, detail::relaxed) + 1; }
 
   // A worker that is not permanent calls these. The first function returns whether some worker
-  // should leave, the second whether the caller must leave.
+  // should go to rest, the second whether the caller must.
   [[nodiscard]] bool wants_one_to_leave() const noexcept {
     return at_work() > wanted_.load(detail::relaxed);
   }

@@ -1,4 +1,4 @@
-// Determines for how long fibers have been parked, or have run.
+// Determines how long fibers have been parked, or have run.
 #pragma once
 
 #include <chrono>
@@ -17,10 +17,10 @@ namespace weft::scheduler {
 
 class Shared;
 
-// Walks all records periodically, and marks each parked fiber that has no mark yet with the time. A
-// park stores its reason, and thereby removes the mark. So a mark is as old as the park, or younger
-// by at most one period. The paths from fiber to fiber do no work for the census. A step visits the
-// fibers of a few slabs, so that it does not delay the monitor's samples. Owner: the monitor.
+// Visits all records periodically, and marks each unmarked parked fiber with the current time. A
+// park stores its reason, and thereby removes the mark. A mark is therefore as old as the park, or
+// younger by at most one period. Switches between fibers do no work for the census. A step visits
+// the fibers of a few slabs, so that it does not delay the monitor's samples. Owner: the monitor.
 class Census {
  public:
   explicit Census(fibers::FiberStore& fibers) noexcept : fibers_(fibers) {}
@@ -53,12 +53,12 @@ class Census {
 void mark_waiting(fibers::Fiber& fiber, std::int64_t now) noexcept;
 [[nodiscard]] bool is_marked(const fibers::Fiber& fiber) noexcept;
 
-// Returns for how long censuses have seen the fiber in its present park; 0 if no census has seen
-// the park yet. Callbacks of FiberStore::for_each_until() may call it.
+// Returns the time since a census first saw the fiber's current park; 0 if no census has seen the
+// park. Callbacks of FiberStore::for_each_until() may call it.
 [[nodiscard]] std::chrono::nanoseconds parked_time(const fibers::Fiber& fiber,
                                                    std::int64_t now) noexcept;
-// Does the same for a parked fiber. For a running fiber, returns for how long the monitor has seen
-// the fiber run without a switch.
+// Returns parked_time() for a parked fiber. For a running fiber, returns how long the monitor has
+// seen the fiber run without a switch.
 [[nodiscard]] std::chrono::nanoseconds age_of(const fibers::Fiber& fiber, const Shared& shared,
                                               std::int64_t now) noexcept;
 

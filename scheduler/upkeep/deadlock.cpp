@@ -11,7 +11,7 @@ using detail::relaxed;
 using fibers::Fiber;
 using fibers::FiberState;
 
-// Returns nothing if a fiber may still be woken.
+// Returns std::nullopt if a worker or a timer may still wake a fiber.
 std::optional<DeadlockWatch::Evidence> DeadlockWatch::collect(unsigned worker) const noexcept {
   Evidence evidence{0, {0, 0}};
   const auto desks = shared_.desks().all();
@@ -19,7 +19,7 @@ std::optional<DeadlockWatch::Evidence> DeadlockWatch::collect(unsigned worker) c
     if (desk->index != worker && !shared_.is_asleep(*desk)) return std::nullopt;
   }
   // The fence precedes the reads of the counters: everything that a worker counted before it fell
-  // asleep is visible. Pairs with the fence in sleep().
+  // asleep is visible. It pairs with the fence in sleep().
   full_fence();  // [idle]
   for (const Desk* desk : desks) {
     evidence.switches += desk->recorder.counters().switches.get();
@@ -30,8 +30,8 @@ std::optional<DeadlockWatch::Evidence> DeadlockWatch::collect(unsigned worker) c
   return evidence;
 }
 
-// Checks every record, so find() calls it last. Returns doubt if another thread has locked the
-// records.
+// Checks every record, so find() calls it only after collect() has succeeded. Returns
+// Finding::doubt if another thread has locked the records.
 DeadlockWatch::Finding DeadlockWatch::judge_fibers() const {
   std::uint64_t waiting = 0;
   Finding other = Finding::doubt;
@@ -64,7 +64,7 @@ DeadlockWatch::Finding DeadlockWatch::find(unsigned worker) {
   if (base::count_threads() != own + before->threads.parked()) {
     return Finding::doubt;
   }
-  // The program's handler might wake a fiber at a later signal.
+  // A signal handler of the program might wake a fiber later.
   if (base::has_foreign_signal_handler()) return Finding::doubt;
   full_fence();  // [idle]
   if (collect(worker) != before) return Finding::doubt;

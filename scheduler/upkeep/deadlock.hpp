@@ -26,7 +26,7 @@ class Shared;
 
 // Detects that fibers exist and that none of them can ever run again. README.md, "Deadlocks",
 // describes the checks, and why they never raise a false alarm. The worker that went to sleep last
-// is on watch. It searches after it has slept for a while, and again after growing pauses. So the
+// is on watch. It searches after it has slept for a while, and again after growing pauses. The
 // search costs nothing while workers have work, and very little while they are idle.
 class DeadlockWatch {
  public:
@@ -34,15 +34,15 @@ class DeadlockWatch {
   DeadlockWatch(const DeadlockWatch&) = delete;
   DeadlockWatch& operator=(const DeadlockWatch&) = delete;
 
-  // A worker that goes to sleep calls it. Relaxed here and below: a stale value causes an extra
-  // search, or delays a search until the next sleep.
+  // A worker that goes to sleep calls this function. Relaxed here and below: a stale value causes
+  // an extra search, or delays a search until the next sleep.
   void take_over(unsigned worker) noexcept { on_watch_.store(worker, detail::relaxed); }
   [[nodiscard]] bool is_on_watch(unsigned worker) const noexcept {
     return on_watch_.load(detail::relaxed) == worker;
   }
-  // A worker that leaves calls pass_on(). If pass_on() returns true, the worker must then unpark a
-  // sleeping worker, which calls try_take() before it sleeps again. Relaxed: the unpark provides
-  // the order.
+  // A worker that is about to rest calls pass_on(). If the result is true, the worker must then
+  // unpark a sleeping worker, which calls try_take() before it sleeps again. Relaxed: the unpark
+  // provides the order.
   [[nodiscard]] bool pass_on(unsigned worker) noexcept {
     return on_watch_.compare_exchange_strong(worker, kNobody, detail::relaxed, detail::relaxed);
   }
@@ -57,14 +57,14 @@ class DeadlockWatch {
     doubt,     // The state may become a deadlock while all workers sleep: search again.
     waiting,   // The kernel will end a wait: search no more until a worker wakes up.
   };
-  // The worker on watch calls it, awake, on its idle stack.
+  // The worker on watch calls this function, on its idle stack, after it has woken.
   [[nodiscard]] Finding find(unsigned worker);
-  // The number of searches. Relaxed: only tests read it, and wait until it grows.
+  // Returns the number of searches. Relaxed: only tests read the number, and wait until it grows.
   [[nodiscard]] std::uint64_t looks() const noexcept { return looks_.load(detail::relaxed); }
 
  private:
   struct Evidence {
-    std::uint64_t switches;  // The sum over all workers: it grows whenever a worker runs a fiber.
+    std::uint64_t switches;  // The sum over all workers; any run of a fiber increments it.
     ParkedThreads::Counts threads;
     friend bool operator==(const Evidence&, const Evidence&) = default;
   };
@@ -82,7 +82,7 @@ class DeadlockWatch {
   detail::Atomic<std::uint64_t> found_at_{0};
 };
 
-// Determines when a worker on watch next searches.
+// Determines when the worker on watch searches next.
 class WatchPauses {
  public:
   void restart() noexcept { schedule(tuning::kFirstDeadlockPause); }
@@ -90,7 +90,7 @@ class WatchPauses {
     schedule(pause_ * 2 < tuning::kLongestDeadlockPause ? pause_ * 2
                                                         : tuning::kLongestDeadlockPause);
   }
-  // Postpones the search until `until`, when the clock ends a wait. No search can succeed earlier.
+  // Postpones the search until after `until`, when a timer is due. No search can succeed earlier.
   void put_off(Deadline until) noexcept {
     const Deadline last =
         Deadline::at_nanoseconds(Deadline::never().nanoseconds() - tuning::kFirstDeadlockPause);
@@ -99,7 +99,7 @@ class WatchPauses {
                                        tuning::kFirstDeadlockPause);
     }
   }
-  // No search follows until restart().
+  // No search is due until restart() is called.
   void stop() noexcept { next_ = Deadline::never(); }
   [[nodiscard]] Deadline next() const noexcept { return next_; }
 

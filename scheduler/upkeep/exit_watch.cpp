@@ -42,8 +42,8 @@ class Sentinel {
   std::uintptr_t start_ = 0;
 };
 
-// This function is not inlined, like every access to a thread_local, although only plain threads
-// call it.
+// Each function that accesses a thread_local is kept out of line, even this one, which only plain
+// threads call.
 [[gnu::noinline]] Sentinel& sentinel() noexcept {
   thread_local Sentinel instance;
   return instance;

@@ -5,10 +5,10 @@
 
 namespace weft::scheduler {
 
-// A local variable in the frame in which a worker's thread runs its worker. The process aborts with
-// a message if the thread ends while the variable exists, because a fiber calls pthread_exit() or
-// another thread cancels the worker's thread. Without this check, the runtime would lose the worker
-// without notice. A fiber may call exit(), although exit() also destroys the thread's variables.
+// A worker's thread has an ExitWatch as a local variable. If the thread ends while this variable
+// exists, the process aborts with a message. This happens if a fiber calls pthread_exit(), or if
+// another thread cancels the worker's thread. Without this check, the runtime would silently lose
+// the worker. A fiber may call exit(), although exit() also destroys the thread's variables.
 class ExitWatch {
  public:
   // While a Pause exists, a handler of the program may call exit() on the worker's own stack.

@@ -13,8 +13,8 @@ using detail::relaxed;
 namespace {
 
 constexpr std::size_t kLooksAhead = 16;
-// A default goal refuses spawns if fibers hold at least the goal divided by this number. Each fiber
-// holds at least a page, so the process then uses at most 32 KiB for each of them.
+// A default goal refuses spawns if fibers hold at least the goal divided by this number. If each
+// fiber holds one page, this requires at least one fiber per 32 KiB of the goal.
 constexpr std::size_t kPartOfFibers = 8;
 
 }  // namespace

@@ -8,23 +8,23 @@
 namespace weft::scheduler {
 
 // Compares the memory of the process with a goal. Near the goal, the caller must free caches. At
-// the goal, spawns are refused until the process uses less memory. With a goal that the program has
-// not set, spawns are refused only if fibers hold a large part of the memory; otherwise a refusal
-// would save little. Any thread may call the const functions and may_grow(); the monitor calls the
-// other functions.
+// the goal, spawns are refused until the process uses less memory. With a default goal, spawns are
+// refused only if fibers hold at least an eighth of the goal; otherwise a refusal would save
+// little. Any thread may call the const functions and may_grow(); the monitor calls the other
+// functions.
 class MemoryGoal {
  public:
   using InUse = std::size_t (*)() noexcept;
 
-  // `bytes`: 0 for no goal. `in_use` returns the bytes that the process uses.
+  // `bytes` is the goal; 0 means no goal. `in_use` returns the bytes that the process uses.
   MemoryGoal(std::size_t bytes, bool is_set_by_program, InUse in_use) noexcept
       : bytes_(bytes), is_set_by_program_(is_set_by_program), in_use_(in_use) {}
 
   // Returns true if the caller must free caches. It measures at most once a period, and reports on
   // stderr when the process reaches the goal for the first time.
   [[nodiscard]] bool look(std::int64_t now) noexcept;
-  // Must be called after a look() that has found the goal reached; decides whether spawns are
-  // refused. `of_fibers`: a lower bound of the bytes that fibers hold. Context: the monitor.
+  // Decides whether spawns are refused. Must be called after look() has found that the goal is
+  // reached. `of_fibers` is a lower bound of the bytes that fibers hold. Context: the monitor.
   void judge(std::size_t of_fibers) noexcept;
   // Measures the memory, and returns false if spawns are refused.
   [[nodiscard]] bool may_grow(std::size_t of_fibers) noexcept;

@@ -119,7 +119,7 @@ void Monitor::look_at(Desk& desk, Sight& sight, std::int64_t now, std::int64_t e
     return;
   }
   verdict.anybody_awake = true;
-  // The worker is a spare that started just before locks began to note their owners.
+  // This worker may be a spare that started just before locks began to note their owners.
   if (base::notes_lock_owners() && !desk.turn.over.load(relaxed)) desk.end_turn();
   const fibers::Fiber* fiber = desk.recorder.running();
   const std::uint64_t switches = desk.recorder.counters().switches.get();
@@ -193,7 +193,7 @@ fibers::Backtrace Stall::calls() const noexcept {
   return has_gone_on ? fibers::Backtrace() : found;
 }
 
-// The function reads files of the kernel, which takes some 0.1 ms.
+// The function reads kernel files, which takes about 0.1 ms.
 void Monitor::mind_processors(std::int64_t now) noexcept {
   if (now < next_processors_) return;
   const ProcessorOptions& processors = shared_.options().processors;
@@ -224,7 +224,7 @@ unsigned Monitor::spares_for(const Verdict& verdict) const noexcept {
 void Monitor::provide_workers(const Verdict& verdict) noexcept {
   const unsigned spares = spares_for(verdict);
   const unsigned wanted = shared_.active().usual() + spares;
-  // Once a second worker takes part, all queues must be open to thieves.
+  // Once a second worker is active, all queues must be open to thieves.
   if (wanted > 1 && !shared_.desk(0).queue.try_open()) return;
   spares_ = spares;
   call_workers_(wanted);

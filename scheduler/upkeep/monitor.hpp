@@ -21,26 +21,26 @@ namespace weft::scheduler {
 class Desk;
 class Shared;
 
-// Samples all workers: which fiber each runs, and how often it has switched. If two samples find
-// the same run of a fiber, and its turn is over, the monitor makes the fiber give way. A worker
-// whose fiber runs for `stall` is stuck; the processor clock and the state of its thread show
-// whether it is blocked or computes. The monitor provides a spare worker for each blocked worker,
-// and one more when all other workers compute and fibers wait. A spare steals the fibers that the
-// stuck worker has queued, runs that worker's timers, and holds the watch, as any worker does. The
-// spare rests again when it is no longer needed. The period between samples is 1 ms while samples
-// show long runs, and otherwise up to 10 ms. It is up to 40 ms while samples show all workers
-// asleep. At each sample the monitor also makes a due step of the census, and a due comparison of
-// the number of workers with the processors. When all workers have slept for a while, the monitor
-// also sleeps until a worker wakes up: see MonitorRest.
+// Samples which fiber each worker runs, and how often each worker has switched. If two samples find
+// the same run of a fiber, and its turn is over, the monitor makes the fiber give way. A worker is
+// stuck if its fiber has run for MonitorOptions::stall; the processor time and state of its thread
+// show whether the worker is blocked or computes. The monitor provides a spare worker for each
+// blocked worker, and one more when all other workers compute and fibers wait. A spare steals the
+// fibers that the stuck worker has queued, runs that worker's timers, and holds the watch, as any
+// worker does. The spare rests again when it is no longer needed. The period between samples is 1
+// ms while samples show long runs, and otherwise up to 10 ms. It is up to 40 ms while samples show
+// all workers asleep. At each sample the monitor also performs the chores that are due, such as
+// a step of the census or a look at the memory goal. When all workers have slept for a while,
+// the monitor also sleeps until a worker wakes up: see MonitorRest.
 class Monitor {
  public:
-  // `call_workers(n)` makes n workers take part, or fewer if the system refuses threads.
+  // `call_workers(n)` makes n workers active, or fewer if the system refuses threads.
   Monitor(Shared& shared, std::function<void(unsigned)> call_workers);
   ~Monitor() { stop(); }
   Monitor(const Monitor&) = delete;
   Monitor& operator=(const Monitor&) = delete;
 
-  // Starts the thread, if enabled. Throws std::system_error.
+  // Starts the thread if the options enable the monitor. Throws std::system_error.
   void start();
   void stop() noexcept;
   [[nodiscard]] bool is_running() const noexcept { return thread_.joinable(); }
@@ -53,8 +53,8 @@ class Monitor {
     return busy_stalls_.load(detail::relaxed);
   }
   // Returns the longest time, in nanoseconds, that a fiber has run on `worker` without a switch.
-  // The monitor measures it by samples, so the error is at most 40 ms; 0 without a monitor.
-  // Relaxed: statistics.
+  // The monitor measures this time by samples, so the error is at most 40 ms. Returns 0 without a
+  // monitor. Relaxed: statistics.
   [[nodiscard]] std::int64_t longest_run(std::size_t worker) const noexcept {
     return longest_runs_[worker].load(detail::relaxed);
   }
@@ -65,7 +65,7 @@ class Monitor {
     const fibers::Fiber* fiber = nullptr;
     std::uint64_t switches = 0;
     std::int64_t since = 0;           // When this run was first seen.
-    std::int64_t processor_time = 0;  // The thread's value at the previous sample.
+    std::int64_t processor_time = 0;  // The thread's processor time at the previous sample.
     bool is_stuck = false;
     bool is_blocked = false;
     bool is_told = false;
@@ -92,8 +92,8 @@ class Monitor {
   void tell(const Desk& desk, Sight& sight, std::int64_t now) noexcept;
   void tell_end(const Sight& sight, std::int64_t now) noexcept;
   void rouse_sleepers(const Verdict& verdict) noexcept;
-  // Returns the number of switches that all workers have made. Relaxed: a sleeping worker makes no
-  // switches.
+  // Returns the number of switches that all workers have made. Relaxed: while all workers sleep,
+  // the sum does not change.
   [[nodiscard]] std::uint64_t count_switches() const noexcept;
   void pause(std::int64_t nanoseconds) noexcept;
 

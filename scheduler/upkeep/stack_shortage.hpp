@@ -20,8 +20,8 @@ class Shared;
 // waited longest for a stack of this size. Every 10 ms a worker requests stacks from the system
 // again. README.md, "Fibers without a stack", shows why every such fiber eventually gets a stack. A
 // line on stderr reports a shortage after 10 ms and every 10 s. If no fiber has run for 5 s, and
-// neither the clock nor the kernel will wake a fiber, the worker reports a deadlock: fibers with
-// stacks wait for fibers without stacks. Unlike the search for deadlocks, this report ignores plain
+// neither the clock nor the kernel will wake one, the worker reports a deadlock. Fibers with stacks
+// then wait for fibers without stacks. Unlike the search for deadlocks, this report ignores plain
 // threads; otherwise a thread that polls for the fibers would prevent the report. All accesses are
 // relaxed: the lists have locks, and a stale count costs a 10 ms pause.
 class StackShortage {
@@ -30,8 +30,8 @@ class StackShortage {
   StackShortage(const StackShortage&) = delete;
   StackShortage& operator=(const StackShortage&) = delete;
 
-  // A worker that has found no stack for the fiber calls it. A pinned fiber is only counted: its
-  // worker keeps it.
+  // A worker calls it after it has found no stack for the fiber. A pinned fiber is only counted,
+  // because its worker keeps it.
   void put_aside(fibers::Fiber& fiber, std::int64_t now) noexcept;
   // Returns the fiber that has waited longest for a stack of this size; null if no fiber waits for
   // it.
@@ -77,7 +77,7 @@ class StackShortage {
   detail::Atomic<std::int64_t> next_request_{0};
   detail::ThreadMutex mutex_;  // A worker that finds it locked leaves the report to the holder.
   std::int64_t next_line_ WEFT_GUARDED_BY(mutex_) = 0;
-  // When a fiber was last seen to have run.
+  // When a report last found that a fiber had run, found a new shortage, or reported a deadlock.
   std::int64_t still_since_ WEFT_GUARDED_BY(mutex_) = 0;
   std::int64_t last_report_ WEFT_GUARDED_BY(mutex_) = 0;
   std::uint64_t switches_ WEFT_GUARDED_BY(mutex_) = 0;

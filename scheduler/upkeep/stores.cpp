@@ -22,7 +22,7 @@ bool Stores::trim_some() noexcept {
 }
 
 bool Stores::decay_some(std::int64_t now) noexcept {
-  // Only one worker at a time frees memory, so that the other workers can do other work.
+  // Only one thread at a time frees memory, so that other threads can do other work.
   if (!decay_lock_.try_lock()) return false;
   const std::int64_t since = std::min(now - std::exchange(last_decay_, now), tuning::kDecayPeriod);
   if (now - decay_period_began_ >= tuning::kDecayPeriod) {

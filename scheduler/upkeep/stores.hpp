@@ -58,19 +58,19 @@ class Stores {
   [[nodiscard]] bool mind_goal(std::int64_t now) noexcept;
 
  private:
-  // Returns a lower bound of the bytes that fibers hold: `records` bytes, and a page for each
-  // stack.
+  // Returns a lower bound on the bytes that fibers hold: `records` bytes, and a page for each
+  // stack that is not cold.
   [[nodiscard]] std::size_t least_bytes(std::size_t records) noexcept;
 
   fibers::StackDepot stacks_;
   fibers::FiberStore fibers_;
   MemoryGoal goal_;
-  std::int64_t given_back_ = 0;  // When all unused memory was last freed near the goal.
+  std::int64_t given_back_ = 0;  // When all unused memory was last freed because the goal was near.
   // Threads only try to lock it, because another thread may hold it for milliseconds.
   detail::SpinLock decay_lock_;
   std::int64_t decay_period_began_ WEFT_GUARDED_BY(decay_lock_) = 0;
   std::int64_t last_decay_ WEFT_GUARDED_BY(decay_lock_) = 0;
-  // The numbers of chains when the period began.
+  // The numbers of chains that were due when the period began.
   std::int64_t stacks_due_ WEFT_GUARDED_BY(decay_lock_) = 0;
   std::int64_t fibers_due_ WEFT_GUARDED_BY(decay_lock_) = 0;
 };

@@ -45,7 +45,7 @@ const void* address_of(Word number) noexcept {
 struct ParkedWait {
   Word lock = 0;  // 0: unknown.
   Word waiter = 0;
-  Word ahead = 0;              // The fiber of the last earlier waiter without a limit.
+  Word ahead = 0;              // The fiber of the nearest earlier waiter without a limit.
   std::uint32_t owner = 0;     // A LockOwner's digest.
   bool has_one_owner = false;  // The mutex is locked, and not by readers.
 
@@ -72,7 +72,7 @@ struct ListView {
 void read_state(Word lock, ListView& view) noexcept {
   std::array<std::uint32_t, 2> words{};
   if (!base::read_memory(address_of(lock - kMutexStateBytes), words.data(), sizeof words)) return;
-  // The second word is the lock, which is not held, and three bytes of a LockOwner.
+  // The second word contains the lock byte, 0 if the lock is free, and three bytes of a LockOwner.
   constexpr std::uint32_t kLockBits = 0xff;
   if ((words[0] & kMutexIsLocked) == 0 || (words[1] & kLockBits) != 0) return;
   view.has_one_owner = true;
@@ -93,15 +93,15 @@ ListView read_list(Word lock, WaitReason reason) {
     if (words[kClaim] == 0) ahead = words[kWaker];
     waiter = words[kNext];
   }
-  // While the lock is held, the list may change, or its last waiter is still on its stack.
+  // While the lock is held, the list may change, or the last waiter may still run on its stack.
   if (!base::read_memory(address_of(lock), &is_locked, 1) || is_locked != 0) view.waiters.clear();
   if (reason == WaitReason::mutex || is_shared_lock(reason)) read_state(lock, view);
   return view;
 }
 
-// Return a field of a stack's header; 0 if the header cannot be read. The header of an inlined
-// fiber is in its parent's frame, which may have been reused. Then the bytes are arbitrary, and
-// look_again() decides.
+// These functions return a field of a stack's header, or 0 if the header cannot be read. The header
+// of an inlined fiber is in its parent's frame, which may have been reused. The bytes are then
+// arbitrary, so look_again() checks each cycle.
 std::uint64_t read_id(const Stack& stack) noexcept {
   std::uint64_t id = 0;
   return base::read_memory(&stack.fiber_id, &id, sizeof id) ? id : 0;
@@ -112,7 +112,7 @@ Word read_lowest(const Stack& stack) noexcept {
 }
 
 // The fibers that wait for other fibers, and the edges between them. Relaxed throughout: states,
-// numbers and digests may be stale; look_again() decides.
+// numbers and digests may be stale, so look_again() checks each cycle.
 class WaitGraph {
  public:
   WaitGraph(std::int64_t now, std::size_t most) : now_(now), most_(most) {}
@@ -229,7 +229,7 @@ class WaitGraph {
     return list->second;
   }
 
-  // Returns the fibers for which the node waits; all of them must end first.
+  // Returns the fibers for which the node waits: each of them must first end or unlock.
   [[nodiscard]] std::vector<std::size_t> edges_of(const Node& node) const {
     std::vector<std::size_t> edges;
     if (node.is_inlining) {
@@ -297,8 +297,8 @@ class WaitGraph {
   }
 
   // The last fiber on the path waits for `first`, which is also on the path. If cycles share a
-  // fiber, only the first cycle found counts, because a fiber may wait for thousands of fibers that
-  // all wait for it.
+  // fiber, the search records only the first of them, because a fiber may wait for thousands of
+  // fibers that all wait for it.
   void add_cycle(std::size_t first, const std::vector<Step>& path, std::vector<WaitCycle>& cycles) {
     WaitCycle cycle;
     const auto begin = std::ranges::find(path, first, &Step::node);
@@ -369,8 +369,8 @@ bool CycleWatch::step(const Census& census, std::int64_t now, bool is_about_to_r
   const bool is_due = now - last_look_ >= tuning::kCyclePeriod;
   if (!is_due && !(is_about_to_rest && waits != waits_then_)) return true;
   try {
-    // Another thread may hold the records' lock for a long time. So the monitor waits for the lock
-    // only before it rests.
+    // Another thread may hold the records' lock for a long time. The monitor therefore waits for
+    // the lock only before it rests.
     constexpr std::chrono::milliseconds kPatience(10);
     const Deadline patience = is_about_to_rest ? Deadline::after(kPatience) : Deadline::past();
     if (waits > 0 && !look(patience)) return false;

@@ -62,7 +62,7 @@ class CycleWatch {
   bool step(const Census& census, std::int64_t now, bool is_about_to_rest) noexcept;
 
  private:
-  // Returns false if `patience` ended before the records' lock was free.
+  // Returns false if `patience` passed before the records' lock was free.
   [[nodiscard]] bool look(Deadline patience);
 
   Shared& shared_;

@@ -17,11 +17,11 @@ namespace {
 // Invariants
 //   I1  claim_ decides whether the clock or a cancellation wakes the fiber; the fiber runs the task
 //       only if the clock has won.
-//   I2  wait_ begins only if no cancellation came before; both happen under lock_.
+//   I2  wait_ never begins after a cancellation, because both operations hold lock_.
 //   I3  references_ counts the handle, the fiber, and the helper fiber that sets the timer for a
 //       plain thread.
 // Order
-//   [alarm]  release (acq_rel, all sides): the last release sees all uses of the other owners.
+//   [alarm]  release() (acq_rel, all sides): the last call sees all uses by the other owners.
 class TimedTask final : public Alarm {
  public:
   TimedTask(Deadline deadline, Task&& task) noexcept

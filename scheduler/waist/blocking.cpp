@@ -12,7 +12,7 @@ namespace weft::detail {
 
 namespace {
 
-// The helpers of the calling fiber's runtime.
+// Returns the helpers of the calling fiber's runtime.
 scheduler::Helpers& helpers_here() noexcept {
   return *scheduler::current_worker()->shared().options().helpers;
 }

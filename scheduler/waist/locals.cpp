@@ -8,8 +8,8 @@ namespace weft::detail {
 
 namespace {
 
-// This function is not inlined, because a fiber, which may move to another thread, must not cache
-// the address.
+// This function is not inlined, because a fiber may move to another thread, and must not cache the
+// address.
 [[gnu::noinline]] LocalNode*& thread_locals() noexcept {
   struct ThreadLocals {
     LocalNode* first = nullptr;

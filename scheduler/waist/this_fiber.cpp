@@ -61,7 +61,7 @@ void sleep_until(Deadline deadline) noexcept {
 bool sleep_until(Deadline deadline, const Until& until) noexcept {
   const Until limit = until.but_before(deadline);
   if (!limit.is_over()) {
-    // No other thread uses this lock and list, but the function for waits needs both.
+    // wait_in_until() requires a lock and a list, although no other thread uses them here.
     detail::SpinLock lock;
     detail::WaitList list;
     detail::Waiter self;

@@ -12,8 +12,8 @@ namespace weft::scheduler {
 
 // Each sleep, timed park and alarm has a TimedWait. It contains the deadline, the fiber's waker,
 // and the timer in the wheel of the worker on which the wait begins. Once the wait has begun, the
-// fiber may continue on another worker at any moment. So a TimedWait on the fiber's stack may no
-// longer exist when begin() or begin_sleep() returns.
+// fiber may continue on another worker at any moment. A TimedWait on the fiber's stack may
+// therefore no longer exist when begin() or begin_sleep() returns.
 class TimedWait {
  public:
   // If `claim` is null, only the clock ends the wait.

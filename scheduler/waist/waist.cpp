@@ -26,14 +26,14 @@ namespace shake = base::shake;
 
 struct ThreadSeat {
   base::Parker parker;
-  // Whether the waker must call ParkedThreads::end() for the thread. Written before the waiter is
+  // True if the waker must call ParkedThreads::end() for the thread. Written before the waiter is
   // published.
   bool counted = false;
 };
 
 namespace {
 
-// In a build with -Dshake=true, sometimes makes a fiber yield that has just returned from a park.
+// In a build with -Dshake=true, sometimes yields in a fiber that has just returned from a park.
 void go_on_later() noexcept {
   if (!shake::chance(shake::Point::give_way)) return;
   if (Worker* worker = current_worker()) worker->yield();
@@ -83,8 +83,8 @@ Claim::Winner park_thread_until(After after, WaitReason reason, Deadline deadlin
   base::Parker& parker = seat.parker;
   if (!parker.park_until(deadline)) {
     if (claim.try_claim(Claim::kClock)) return Claim::kClock;
-    // A notifier has won the claim. Its wake will follow; this wait consumes the wake, so that it
-    // does not end the next park.
+    // A notifier has won the claim, and will wake this thread. This wait consumes the wake, so that
+    // the wake does not end the next park.
     (void)parker.park_until(Deadline::never());
   }
   return claim.winner();
@@ -173,7 +173,7 @@ void wake(Waker waker) noexcept {
 
 bool run_in_place(const void* target, WaitReason reason) noexcept {
   Worker* worker = current_worker();
-  // A handler of the runtime, which is no fiber, may call this on a worker's own stack.
+  // A handler of the runtime is not a fiber, and may call this function on a worker's own stack.
   if (worker == nullptr || worker->current_fiber() == nullptr) return false;
   if (shake::chance(shake::Point::run_apart)) return false;
   return worker->run_in_place(target, reason);
@@ -181,14 +181,14 @@ bool run_in_place(const void* target, WaitReason reason) noexcept {
 
 void give_way() noexcept {
   Worker* worker = current_worker();
-  // A handler of the runtime, which is no fiber, may call this on a worker's own stack.
+  // A handler of the runtime is not a fiber, and may call this function on a worker's own stack.
   if (worker != nullptr && worker->current_fiber() != nullptr) worker->give_way();
 }
 
 void yield() noexcept {
   shake::delay();
   Worker* worker = current_worker();
-  // A handler of the runtime, on a worker's own stack, cannot give way to a fiber.
+  // A handler of the runtime runs on a worker's own stack, and cannot yield to a fiber.
   if (worker != nullptr && worker->current_fiber() != nullptr) {
     worker->yield();
     go_on_later();

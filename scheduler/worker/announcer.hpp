@@ -19,20 +19,20 @@ class Announcer {
     return pace_.expects_long_runs(pace_.last_look());
   }
 
-  // Called after fibers have been queued here. Fibers that the idle stack queues are announced only
-  // before the worker enters a fiber, because that fiber is usually among them. Always inlined,
-  // because each spawn and wake calls it.
+  // Called after this worker has queued fibers. If no fiber is running, the worker announces the
+  // queued fibers only before it enters a fiber, because that fiber is usually among them. Always
+  // inlined, because each spawn and wake calls it.
   [[gnu::always_inline]] void announce_work() noexcept {
     if (pace_.may_call() && shared_.idle().wants_wake_hint() && desk_.recorder.running() != nullptr)
         [[unlikely]]
       call_for_help();
   }
-  // Called when fibers must wait for the end of the present run, or of the run that is about to
+  // Called when fibers must wait for the end of the current run, or of the run that is about to
   // begin.
   [[gnu::noinline]] void call_for_help() noexcept;
-  // Called when a timer has become this worker's earliest, or the event source has something new to
-  // watch. This worker handles the event at its next look, or before it sleeps. If runs are long, a
-  // sleeping worker handles it instead.
+  // Called when a timer has become this worker's earliest timer, or the event source has something
+  // new to watch. If long runs are expected, a sleeping worker handles the event. Otherwise this
+  // worker handles it at its next look, or before it sleeps.
   void announce_event() noexcept;
   // Ensures that a sleeping worker runs this worker's timers if this worker does not reach them in
   // time.

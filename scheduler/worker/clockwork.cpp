@@ -12,10 +12,10 @@ namespace weft::scheduler {
 using detail::relaxed;
 using fibers::Fiber;
 
-// Wakes the first fibers of a chain whose sleep is over. It wakes at most as many as fit into a
-// ring, so that other fibers need not wait for the whole chain. Sets `first` to the next fiber of
-// the chain. It queues the woken fibers together, so that it takes a lock only once. It does not
-// read their stacks, which are being prefetched.
+// Wakes the first fibers of a chain of due sleepers, and sets `first` to the next fiber of the
+// chain. At most the capacity of a ring is woken, so that other workers can help before the whole
+// chain is woken. The function queues the woken fibers together, so that it takes a lock only once.
+// It does not read their stacks, which are being prefetched.
 std::size_t Clockwork::wake_sleepers(Fiber*& first) noexcept {
   Chain due;
   std::size_t woken = 0;
@@ -31,7 +31,7 @@ std::size_t Clockwork::wake_sleepers(Fiber*& first) noexcept {
   }
   worker_.desk().recorder.counters().timers.add(woken);
   worker_.desk().queue.push_due(due);
-  // The worker calls for help, because other fibers might otherwise wait for a million fibers.
+  // The worker calls for help, because the rest of the chain may contain a million fibers.
   if (first != nullptr && worker_.announcer().pace().may_call() && shared_.idle().wants_wake_hint())
     worker_.announcer().call_for_help();
   return woken;
@@ -55,7 +55,7 @@ std::size_t Clockwork::run(Timers& timers, std::int64_t now) noexcept {
   return woken;
 }
 
-// Returns for how long timers of the worker `other` must be overdue before this worker runs them.
+// Returns how long the timers of the worker `other` must be overdue before this worker runs them.
 // An awake worker runs its own timers, unless it runs a fiber for a long time.
 std::int64_t Clockwork::grace_of(const Desk& other) const noexcept {
   return &other != &worker_.desk() && !shared_.is_asleep(other) ? tuning::kOverdue : 0;

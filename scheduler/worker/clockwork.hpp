@@ -11,19 +11,19 @@ namespace weft::scheduler {
 
 // Any worker may run timers that are due. The holder of the watch runs the timers of sleeping
 // workers. A worker that runs one fiber for a long time does not reach its own timers. Owner: the
-// worker. Relaxed loads read a parked fiber's `stack`, which does not change.
+// worker. Relaxed: the `stack` of a parked fiber does not change.
 class Clockwork {
  public:
   Clockwork(Worker& worker, Shared& shared) noexcept : worker_(worker), shared_(shared) {}
 
   // Runs the timers that are due. Returns the number of fibers that have become runnable.
   std::size_t run(Timers& timers, std::int64_t now) noexcept;
-  // Runs timers of all workers. Returns true if any fiber has become runnable.
+  // Runs the due timers of all workers. Returns true if any fiber has become runnable.
   [[nodiscard]] bool run_all() noexcept;
   [[nodiscard]] bool has_due() const noexcept;
-  // Returns when the holder of the watch must check again: at `limit`, or earlier if the earliest
-  // timer of any worker is due before. Timers of awake workers also count, because such a worker
-  // may run a fiber for a long time.
+  // Returns the earlier of `limit` and the time at which the holder of the watch must run the
+  // earliest timer. Timers of awake workers also count, because an awake worker may run a fiber for
+  // a long time.
   [[nodiscard]] Deadline earliest(Deadline limit) const noexcept;
 
  private:

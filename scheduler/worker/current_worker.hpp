@@ -7,11 +7,11 @@ namespace weft::scheduler {
 class Worker;
 }
 
-// Each worker thread sets this variable once. Only current_worker() reads it: a compiler may keep
-// the address of a thread_local across a switch, after which the fiber may run on another thread.
+// A worker thread has it set from its start to its end. Only current_worker() reads it: elsewhere a
+// compiler may keep its address across a switch, although the fiber may change threads.
 extern "C" {
 extern __thread weft::scheduler::Worker* weft_current_worker;
-// The turn of a thread that is not a worker. It never ends.
+// The turn of a thread that is not a worker. It ends only if locks record their owners.
 extern weft::detail::Turn weft_endless_turn;
 }
 

@@ -7,8 +7,8 @@
 namespace weft::scheduler {
 
 // Numbers the fibers that one worker starts. Each worker takes the numbers from its own blocks, so
-// that a start accesses no shared data. Each number is unique in the process, and never 0. Owner:
-// the worker.
+// that a start rarely accesses shared data. Each number is unique in the process, and never 0.
+// Owner: the worker.
 class FiberIds {
  public:
   [[nodiscard]] std::uint64_t take() noexcept {
@@ -21,8 +21,8 @@ class FiberIds {
   static constexpr std::uint64_t kBlock = 1 << 16;
 
   // Returns the first number of a block that no worker of the process has had. The number is never
-  // a multiple of kBlock, which would mean that a block is used up; so it is never 0. Inlined, so
-  // that a function that takes a number saves no registers for a call.
+  // 0 or another multiple of kBlock, because take() treats a multiple as a used-up block. Inlined,
+  // so that a function that takes a number saves no registers for a call.
   [[nodiscard, gnu::always_inline]] static std::uint64_t take_block() noexcept {
     static detail::Atomic<std::uint64_t> blocks{0};
     return blocks.fetch_add(1, detail::relaxed) * kBlock +

@@ -33,7 +33,7 @@ bool Loop::is_free_to_leave() const noexcept {
   return !shared_.active().is_permanent(desk_.index) && !desk_.pinned.keeps_worker();
 }
 
-// Wakes a sleeper, if needed, for the fibers that wait here or for coming events.
+// Wakes a sleeping worker if this worker may reach its queued fibers or next events too late.
 void Loop::prepare_for_run() noexcept {
   if (!shared_.idle().anyone_asleep()) return;
   if (worker_.announcer().expects_long_runs()) worker_.announcer().mind_watch_while_awake();
@@ -137,8 +137,8 @@ Fiber* Loop::find_work() noexcept {
     if (searcher_.take_injected()) continue;
     if (shared_.stack_shortage().anyone_waits() && serve_stack_waits()) [[unlikely]]
       continue;
-    // A poll is cheaper than a search, so it comes first. But a worker that was called must help
-    // other workers, and a worker that will not search sees events in its sleep.
+    // A poll is cheaper than a search, so it comes first. A worker that was called must search for
+    // work at once, and a worker that will not search sees events in its sleep.
     if (!searching_ && is_search_worthwhile()) {
       poll(machine_now());
       if (desk_.has_work_hint() || !desk_.pinned.empty_hint()) continue;
@@ -154,7 +154,7 @@ Fiber* Loop::find_work() noexcept {
   }
 }
 
-// In a simulation the worker hands over all ready fibers, and receives one fiber back.
+// Passes all ready fibers to the simulation, which chooses the fiber that runs next.
 Fiber* Loop::take_chosen() noexcept {
   detail::Simulation& simulation = *shared_.options().simulation;
   while (Fiber* fiber = desk_.pinned.take()) simulation.ready(*fiber);
@@ -240,7 +240,7 @@ bool Loop::do_chores() noexcept {
 }
 
 // A worker that is not needed any more leaves its fibers to other workers. Returns when the monitor
-// calls the worker up, when a pinned fiber comes to it, or when the scheduler stops.
+// ends the rest, when a pinned fiber arrives, or when the scheduler stops.
 void Loop::rest() noexcept {
   for (Chain chain = desk_.queue.take_all(); Fiber* fiber = chain.take_first();) {
     shared_.inject_queue().push(*fiber);
@@ -248,9 +248,9 @@ void Loop::rest() noexcept {
   worker_.empty_caches();
   const bool was_on_watch = shared_.deadlock_watch().pass_on(desk_.index);
   leave(*this);
-  // leave() does not wake a worker that is about to sleep. Such a worker may have seen that this
-  // worker was on watch for deadlocks, and so may not have taken over. Worker 0, which never
-  // leaves, takes over.
+  // leave() does not wake a worker that is about to sleep. If such a worker has still seen this
+  // worker on watch for deadlocks, it does not take over the watch. Worker 0, which never leaves,
+  // takes over.
   if (was_on_watch) shared_.desk(0).unpark();
   desk_.begin_rest();
   while_parked([this] {
@@ -267,8 +267,8 @@ void Loop::rest() noexcept {
   });
 }
 
-// Frees memory in small steps until no unused memory is left, or there is work: no thread would
-// notify this worker of work meanwhile.
+// Frees unused memory in small steps, until there is work. Checks for work before each step,
+// because no thread notifies this worker of work.
 void Loop::give_memory_back() noexcept {
   while (!shared_.has_work_hint() && !shared_.stopping() && !desk_.timers.due_hint(machine_now())) {
     if (!shared_.stores().trim_some()) return;
@@ -281,7 +281,7 @@ void Loop::give_memory_back() noexcept {
   DeadlockWatch& watch = shared_.deadlock_watch();
   const auto& report = shared_.options().on_deadlock;
   if (!watch_pauses_.next().passed() || !watch.is_on_watch(desk_.index)) return false;
-  // Without fibers no deadlock is possible. The next fiber wakes a worker, which takes over.
+  // No deadlock is possible without fibers. The next fiber wakes a worker, which goes on watch.
   if (!report || shared_.live() == 0) {
     watch_pauses_.stop();
     return false;

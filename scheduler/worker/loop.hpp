@@ -56,7 +56,7 @@ class Loop {
   auto while_parked(Wait wait) noexcept;
 
   [[nodiscard]] fibers::Fiber* find_work() noexcept;
-  // Returns whether the worker may leave, and no pinned fiber needs it.
+  // Returns true if the worker may leave and no pinned fiber needs the worker.
   [[nodiscard]] bool is_free_to_leave() const noexcept;
   void prepare_for_run() noexcept;
   [[nodiscard]] fibers::Fiber* take_chosen() noexcept;
@@ -80,7 +80,7 @@ class Loop {
   bool searching_ = false;
   RunLengths run_lengths_;
   std::int64_t last_poll_ = 0;
-  std::int64_t last_reach_ = 0;  // When the oldest new fibers last had a turn.
+  std::int64_t last_reach_ = 0;  // When reach_oldest() was last called.
   WatchPauses watch_pauses_;
 };
 

@@ -11,13 +11,13 @@
 
 namespace weft::scheduler {
 
-// Decides when a worker looks around, when it calls another worker for help, and whether its fibers
-// run for a long time. All times are nanoseconds. The worker passes the time, which it has already
-// read. Owner: the worker.
+// Decides when a worker performs a look, when it calls another worker for help, and whether its
+// fibers run for a long time. All times are nanoseconds. The worker passes the time, which it has
+// already read. Owner: the worker.
 //
-// A call for help costs both workers some 10 us. It is useless if the caller has run the waiting
-// fibers before the called worker arrives. So a pause follows each call. The pauses double, until
-// the worker has measured that fibers do wait.
+// A call for help costs both workers about 10 us. It is useless if the caller has run the waiting
+// fibers before the called worker arrives. Therefore a pause follows each call whose use is
+// uncertain. The pauses double until the worker has measured that fibers do wait.
 class Pace {
  public:
   // Without a monitor all runs count as long, because no other thread does what the worker
@@ -28,8 +28,8 @@ class Pace {
         last_look_(now),
         expects_long_runs_until_(is_monitored ? 0 : kForever) {}
 
-  // Called when the worker has slept until `now`. Idle time does not count towards the pace of the
-  // fibers that follow.
+  // Must be called after the worker has slept until `now`. Idle time does not count towards the
+  // pace of the fibers that follow.
   void resume(std::int64_t now, std::uint64_t switches) noexcept {
     allotted_ = most_decisions_;
     last_look_ = now;
@@ -45,7 +45,7 @@ class Pace {
     [[nodiscard]] bool average(std::int64_t each) const noexcept {
       return elapsed >= each * (runs + 1);
     }
-    // Returns whether `queued` fibers with such runs need longer than `patience`.
+    // Returns whether `queued` fibers, at this pace, need longer than `patience`.
     [[nodiscard]] bool exceeds(std::int64_t patience, std::int64_t queued) const noexcept {
       if (queued == 0) return false;
       return runs == 0 ? elapsed >= patience : queued * elapsed >= patience * runs;
@@ -60,11 +60,11 @@ class Pace {
     return progress;
   }
 
-  // Sets the number of decisions until the next look to the number that the worker makes in
+  // Sets the number of decisions until the next look, such that the worker makes them within
   // `period` at the pace of `progress`.
   [[nodiscard]] std::uint32_t allot(const Progress& progress, std::int64_t period) noexcept {
     if (progress.elapsed * most_decisions_ <= period * progress.runs || most_decisions_ == 1) {
-      allotted_ = most_decisions_;  // Short runs make looks frequent; this saves a division.
+      allotted_ = most_decisions_;  // Short runs make looks frequent; this branch saves a division.
     } else {
       const std::int64_t fitting = period * progress.runs / progress.elapsed;
       allotted_ = static_cast<std::uint32_t>(std::max<std::int64_t>(fitting, 1));
@@ -83,8 +83,8 @@ class Pace {
     return waits && (waited || expects_long_runs(last_look_));
   }
 
-  // Called when a fiber has run for a long time, or has been blocked: the same may happen to the
-  // next fibers.
+  // Must be called after a fiber has run for a long time or has been blocked. The next fibers may
+  // do likewise.
   void note_long_run(std::int64_t now) noexcept {
     expects_long_runs_until_ = std::max(expects_long_runs_until_, now + tuning::kLongRunMemory);
     note_waiting();
@@ -93,7 +93,7 @@ class Pace {
     return now < expects_long_runs_until_;
   }
 
-  // Returns whether `queued` fibers, queued at once, will take longer than a fiber should wait.
+  // Returns whether `queued` fibers that became ready at once take longer than a fiber should wait.
   [[nodiscard]] bool expects_wait(std::size_t queued) const noexcept {
     return last_.exceeds(tuning::kPatience, static_cast<std::int64_t>(queued)) ||
            (queued != 0 && expects_long_runs(last_look_));
@@ -108,10 +108,10 @@ class Pace {
     next_call_ = now + pause_;
     pause_ = std::min(pause_ * 2, tuning::kLongestCallPause);
   }
-  // Called if the scheduler has no other worker: until the next look, the worker does not call for
-  // fibers that become ready.
+  // Must be called if the scheduler has no other worker. Until the next look, the worker then calls
+  // for no help.
   void note_alone() noexcept { may_call_ = false; }
-  // Called when the worker has measured that fibers wait for a long time.
+  // Must be called after the worker has measured that fibers wait for a long time.
   void note_waiting() noexcept {
     pause_ = tuning::kShortestCallPause;
     may_call_ = true;

@@ -1,4 +1,4 @@
-// Determines whether the fibers of a worker run for long.
+// Determines whether the fibers of a worker run for a long time.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 namespace weft::scheduler {
 
 // Distinguishes long runs from short runs whose thread had to wait for a processor, or was stopped
-// by a debugger or a tracer. A system call shows the difference, but a call at each run would cost
-// more than it saves. So the worker makes this call occasionally, and only where runs seem to be
+// by a debugger or a tracer. A system call shows the difference, but would cost more than it saves
+// if made for each run. The worker makes this call only occasionally, and only if runs seem to be
 // long. Owner: the worker; times are nanoseconds.
 class RunLengths {
  public:
@@ -26,8 +26,8 @@ class RunLengths {
       return std::exchange(preemptions_, preemptions) == preemptions;
     }
     if (suspicions_++ % tuning::kSuspicionsPerQuestion != 0) return false;
-    // A shorter run may mean that the fiber computed, or that its thread was stopped. So the worker
-    // measures the processor time between looks.
+    // In runs of this length, the fiber may have computed, or its thread may have been stopped. The
+    // processor time between looks distinguishes the two cases.
     const std::int64_t used = base::thread_processor_time();
     const std::int64_t each =
         (used - std::exchange(used_, used)) / static_cast<std::int64_t>(std::exchange(looks_, 0));

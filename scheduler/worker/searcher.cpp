@@ -68,7 +68,7 @@ void Searcher::visit_others(std::int64_t now) noexcept {
   }
 }
 
-// Runs overdue timers of a worker, and takes fibers from it.
+// Runs overdue timers of the other worker, and takes fibers from that worker.
 void Searcher::visit(Desk& other, std::int64_t now) noexcept {
   const Sight sight = see(other.queue, other.timers, other.recorder.counters());
   const bool is_done_soon = desk_.queue.size_hint() < worker_.announcer().pace().allotted();
@@ -105,16 +105,16 @@ Fiber* Searcher::look_everywhere(std::int64_t now) noexcept {
   return clockwork_.run_all() ? desk_.queue.pop() : nullptr;
 }
 
-// Returns whether another worker may have work, or soon create some. Sleeping workers create no
-// work before an event of the kernel wakes them.
+// Returns whether another worker may have work, or soon create some. A sleeping worker creates no
+// work until an event of the kernel wakes it.
 bool is_search_worthwhile(Shared& shared) noexcept {
   if (shared.awake_hint() <= 1) return false;
   return !shared.events().watches_anything() || shared.has_work_hint();
 }
 
-// Returns for how long a searcher checks the other workers. A searcher does not see the kernel's
-// events, so if descriptors are watched, it should soon sleep in the event source. Then it checks
-// only twice, to measure the pace of workers that have work.
+// Returns how long a searcher checks the other workers. A searcher does not see the kernel's
+// events, so if descriptors are watched, it should soon sleep in the event source. In this case it
+// checks only twice, to measure the pace of workers that have work.
 std::int64_t search_time(Shared& shared) noexcept {
   return shared.events().watches_anything() ? tuning::kBetweenLooks : tuning::kSearchTime;
 }

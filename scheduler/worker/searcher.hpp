@@ -12,7 +12,7 @@ namespace weft::scheduler {
 
 // Returns whether another worker may have work, or soon create some.
 [[nodiscard]] bool is_search_worthwhile(Shared& shared) noexcept;
-// Returns for how long a searcher checks the other workers, in nanoseconds.
+// Returns how long a searcher checks the other workers, in nanoseconds.
 [[nodiscard]] std::int64_t search_time(Shared& shared) noexcept;
 
 // Carries out the decisions of its Thief. Owner: the worker.
@@ -20,12 +20,12 @@ class Searcher {
  public:
   Searcher(Worker& worker, Clockwork& clockwork, Shared& shared);
 
-  // Searches the other workers for work for search_time(); returns null if it finds no work.
+  // Searches the other workers for work during search_time(). Returns null if it finds no work.
   [[nodiscard]] fibers::Fiber* search_for_a_while() noexcept;
-  // A worker that has work calls it at a look. Runs timers that other workers do not reach, and
-  // takes fibers that would wait longer at another worker than here.
+  // A worker that has work calls this function at a look. Runs overdue timers of other workers, and
+  // takes fibers that would wait longer there than here.
   void visit_others(std::int64_t now) noexcept;
-  // Takes all fibers of the inject queue. Returns false if it is empty.
+  // Takes all fibers of the inject queue. Returns false if that queue is empty.
   [[nodiscard]] bool take_injected() noexcept;
 
  private:

@@ -49,8 +49,8 @@ void StackWaits::pass_on(Stack& stack) noexcept {
   if (shared_.stack_shortage().anyone_pinned_waits_for(size_class)) stacks_.empty();
 }
 
-// Requests stacks from the system each time, because no other worker does so for this worker's
-// pinned fibers. Returns true if all these fibers have been served.
+// Requests stacks from the system at each call, because no other worker serves this worker's pinned
+// fibers. Returns true if all these fibers have been served.
 bool StackWaits::serve_pinned() noexcept {
   Chain& aside = desk_.pinned.aside();
   while (!aside.is_empty()) {
@@ -67,7 +67,7 @@ bool StackWaits::serve_pinned() noexcept {
   return true;
 }
 
-// Returns true when all fibers that wait for stacks of this size have been served.
+// Returns true if all fibers that wait for stacks of this size have been served.
 bool StackWaits::serve_size(unsigned size_class, bool asks_system) noexcept {
   StackShortage& shortage = shared_.stack_shortage();
   while (shortage.is_listed(size_class)) {

@@ -13,8 +13,8 @@ namespace weft::scheduler {
 class Shared;
 class Worker;
 
-// Does one worker's share of the work of StackShortage. The rules are in ../upkeep/README.md,
-// "Fibers without a stack". Owner: the worker.
+// Implements one worker's side of StackShortage. The rules are in ../upkeep/README.md, "Fibers
+// without a stack". Owner: the worker.
 class StackWaits {
  public:
   // Makes a fiber ready on a stack, which then belongs to the fiber.
@@ -29,13 +29,13 @@ class StackWaits {
         stacks_(stacks),
         fibers_(fibers) {}
 
-  // Returns the stack on which a new fiber starts; null if the fiber must wait for a stack. The
-  // caller must then call put_aside().
+  // Returns the stack on which a new fiber starts. If the fiber must wait for a stack, returns
+  // null; the caller must then call put_aside().
   [[nodiscard]] fibers::Stack* take_stack(const fibers::Fiber& fiber) noexcept;
   void put_aside(fibers::Fiber& fiber) noexcept;
-  // Called when a stack has become free while fibers wait for stacks.
+  // Must be called if a stack becomes free while fibers wait for stacks.
   void pass_on(fibers::Stack& stack) noexcept;
-  // Gives cached stacks to waiting fibers; after each pause also requests stacks from the system.
+  // Gives cached stacks to waiting fibers, and requests stacks from the system if a request is due.
   // Must be called on the idle stack.
   void serve() noexcept;
   // Returns the earlier of `limit` and the time at which this worker must make the next request to

@@ -43,8 +43,8 @@ bool Thief::begin_visits(std::int64_t now) noexcept {
 }
 
 // Requires that the other worker has run the same fiber since `look`. That worker counts as stuck
-// if the visitor will soon have no work, or if that fiber computes or is blocked. A thread that
-// merely waits for a processor does not count: the kernel will give it its share.
+// if the visitor will soon have no work, or if that fiber computes or is blocked. A worker whose
+// thread merely waits for a processor is not stuck: the kernel will run it soon.
 bool Thief::is_stuck(Look& look, const ThreadFacts& thread, bool is_done_soon,
                      std::int64_t now) noexcept {
   if (now - look.time < tuning::kVisitPeriod) return false;

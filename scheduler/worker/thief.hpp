@@ -22,33 +22,33 @@ struct Sight {
   std::int64_t queued = 0;  // All its queued fibers, except the next fiber.
   const fibers::Fiber* next = nullptr;
   std::uint64_t switches = 0;
-  // Nanoseconds; when its earliest timer is due.
+  // The time in nanoseconds at which its earliest timer is due.
   std::int64_t next_timer = std::numeric_limits<std::int64_t>::max();
 };
 
-// Decides for one worker from whom to take fibers, and how many. It stores its last view of each
-// other worker, to distinguish waiting work from work in progress. The worker carries out the
+// Decides from which other workers a worker takes fibers, and how many. It stores its last view of
+// each other worker, to distinguish waiting work from work in progress. The worker carries out the
 // decisions. Owner: the worker; all times are nanoseconds.
 class Thief {
  public:
   // The scheduler has at most `workers` workers, including this worker.
   Thief(unsigned workers, std::uint64_t seed) : random_(seed), looks_(workers) {}
 
-  // Returns a random number below `count`: the worker with which to begin. If there are many
-  // workers, each visits only some of them; the random choice ensures that every worker is visited.
+  // Returns a random index below `count`: the first worker to check. If there are many workers,
+  // each visits only some; the random choice ensures that every worker is visited.
   [[nodiscard]] unsigned choose_first(unsigned count) noexcept { return random_.below(count); }
 
   // --- A search, by a worker without work ---
 
   // Returns whether to take new fibers before waiting fibers.
   [[nodiscard]] bool prefers_new_fibers() noexcept { return random_.below(2) == 0; }
-  // Returns whether enough time has passed since the last look at that worker for another look.
+  // Returns whether the last look at that worker is old enough for another look.
   [[nodiscard]] bool may_look(unsigned victim, std::int64_t now) const noexcept;
-  // The fibers to take from the other worker: a part of its ring, or its next fiber, which that
-  // worker will usually run soon.
+  // The fibers to take from the other worker: half of its ring, or its next fiber, which that
+  // worker usually runs soon itself.
   struct Loot {
     bool has_ring = false;
-    bool has_next = false;  // Whether to take it if the ring yields no fiber.
+    bool has_next = false;  // Whether to take the next fiber if the ring yields none.
   };
   // Must only be called if may_look() returns true.
   [[nodiscard]] Loot look(unsigned victim, const Sight& sight, std::int64_t now) noexcept;
@@ -57,24 +57,24 @@ class Thief {
 
   // Returns whether visits to other workers are due; if so, the next visits are due a period later.
   [[nodiscard]] bool begin_visits(std::int64_t now) noexcept;
-  // The fibers to take from a worker that is stuck or has a longer queue.
+  // Which fibers to take from a worker that is stuck or has a longer queue.
   struct Relief {
     std::int64_t fibers = 0;     // 0 or less: none.
-    bool has_next = false;       // Whether to take its next fiber first.
-    bool must_be_older = false;  // Whether they must have waited longer than the visitor's fibers.
+    bool has_next = false;       // Whether to take that worker's next fiber first.
+    bool must_be_older = false;  // Whether these fibers must have waited longer than the visitor's.
   };
   struct Visit {
     bool runs_timers = false;
-    // Whether the fibers of that worker should move, because the worker is stuck.
+    // Whether the visitor should take fibers because that worker is stuck.
     bool is_stuck = false;
-    // Whether fibers wait at that worker for so long that taking them is worth its cost.
+    // Whether fibers wait at that worker for so long that a transfer is worth its cost.
     bool is_slow = false;
     std::int64_t queued = 0;
 
     // `mine` is the number of fibers in the visitor's queue, after the visitor has run timers.
     [[nodiscard]] Relief relief(std::int64_t mine) const noexcept;
   };
-  // `is_done_soon`: the visitor will empty its own queue before its next look.
+  // `is_done_soon` is true if the visitor will empty its own queue before its next look.
   [[nodiscard]] Visit visit(unsigned other, const Sight& sight, const ThreadFacts& thread,
                             bool is_done_soon, std::int64_t now) noexcept;
 

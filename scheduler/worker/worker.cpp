@@ -23,7 +23,7 @@ using Departure = Recorder::Departure;
 
 namespace {
 
-// The bytes of stack that a parent uses between this point and the first call of an inlined child.
+// The bytes of stack that a parent uses between the check in run_in_place() and its child's task.
 constexpr std::size_t kFramesOfParent = 1 << 10;
 
 }  // namespace
@@ -86,8 +86,8 @@ inline void Worker::bind(Fiber& fiber, Stack& stack) noexcept {
   fiber.bind(stack);
 }
 
-// Does the same as bind(), for a stack on which this worker does not run. A switch to the stack
-// must not find exceptions of its former user.
+// Binds the fiber to a stack on which this worker does not run. Clears the exceptions of the
+// stack's former user, because a switch to the stack would restore them.
 void Worker::bind_to_switch(Fiber& fiber, Stack& stack) noexcept {
   stack.exceptions = {};
   bind(fiber, stack);
@@ -140,7 +140,7 @@ void Worker::yield() noexcept {
          &fiber});
 }
 
-// Switches to the idle stack, where the worker makes a look because the turn was long.
+// Switches to the idle stack, where the worker performs a look because the turn was long.
 void Worker::give_way() noexcept {
   if (!desk_.begin_turn()) return;
   if (current_fiber()->stack.load(relaxed)->no_switch != 0) return;
@@ -153,8 +153,8 @@ void Worker::give_way() noexcept {
 
 void Worker::run_task(Fiber& fiber) {
   const auto& handler = shared_.options().on_exception;
-  // Without a handler of the runtime, no frame catches the exception: the process ends with the
-  // throwing stack intact for the debugger.
+  // Without on_exception, no frame catches the exception. The process then ends with the throwing
+  // stack intact for the debugger.
   if (!handler) return fiber.task.run();
   WEFT_TRY { fiber.task.run(); }
   WEFT_CATCH_ALL { handler(std::current_exception()); }
@@ -225,7 +225,7 @@ bool Worker::run_in_place(const void* target, detail::WaitReason reason) noexcep
   if (fibers::room_left(stack) < fibers::stack_bytes(default_size_class_) + kFramesOfParent)
     return false;
   Fiber* child = take_child(target);
-  // take_child() may have hidden other fibers from thieves for a moment.
+  // While take_child() ran, thieves may have seen fewer fibers than are queued.
   announcer_.announce_work();
   if (child == nullptr) return false;
   desk_.decisions_left.store(left - 1, relaxed);
@@ -235,8 +235,8 @@ bool Worker::run_in_place(const void* target, detail::WaitReason reason) noexcep
 }
 
 // Runs `child` to its end on the stack of `parent`, the caller. The child is a complete fiber: it
-// may park, and continue on another worker, with the parent's frames below its own. So it has its
-// own stack header, in this frame. The sanitizers see both fibers on one stack.
+// may park, and continue on another worker, with the parent's frames below its own. It therefore
+// has its own stack header, in this frame. The sanitizers see both fibers on one stack.
 void Worker::run_inlined(Fiber& parent, Fiber& child) noexcept {
   Stack& below = *parent.stack.load(relaxed);
   Stack here;
@@ -248,7 +248,7 @@ void Worker::run_inlined(Fiber& parent, Fiber& child) noexcept {
   worker->bind(child, here);
   worker->desk_.recorder.runs(Departure::inlines, child);
   fibers::happens_after(&child);
-  // A handler of the parent must not catch an exception of the child.
+  // A catch clause of the parent must not catch an exception of the child.
   fibers::call_as_outermost(
       [](void* fiber) { current_worker()->run_task(*static_cast<Fiber*>(fiber)); }, &child);
   if (here.locals != nullptr) [[unlikely]]
@@ -279,7 +279,7 @@ void Worker::run_fibers(void* stack) {
   Stack& here = *static_cast<Stack*>(stack);
   for (Fiber* fiber = here.fiber;; fiber = &end_fiber(*fiber, here)) {
     fibers::happens_after(fiber);
-    fibers::happens_after(&here);  // Pairs with the former user of this memory.
+    fibers::happens_after(&here);  // Pairs with happens_before() of the stack's last fiber.
     current_worker()->run_task(*fiber);
     if (here.locals != nullptr) [[unlikely]]
       detail::destroy_all(here.locals);
@@ -288,7 +288,7 @@ void Worker::run_fibers(void* stack) {
   }
 }
 
-// Not inlined into the functions that begin a sleep: see Timers::try_follow().
+// This function is not inlined into the functions that begin a sleep: see Timers::try_follow().
 void Worker::lead_sleep(Timer& timer, Deadline deadline) noexcept {
   if (desk_.timers.add_sleep(timer, deadline)) announcer_.announce_event();
 }

@@ -21,9 +21,9 @@
 namespace weft::scheduler {
 
 // Runs fibers one after another, in the order of LocalQueue. A fiber that parks or ends switches
-// directly to the next fiber if its queue has a fiber. For all other work (looks, timers, polling,
-// stealing, sleeping) it switches to the idle stack, the thread's own stack, on which Loop runs.
-// Owner: the worker's thread, which alone can access the worker. Other threads access its desk.
+// directly to the next queued fiber, if any. For all other work (looks, timers, polling, stealing,
+// sleeping) it switches to the idle stack, the thread's own stack, on which Loop runs. Owner: the
+// worker's thread, which alone can access the worker. Other threads access its desk.
 class Worker {
  public:
   Worker(Shared& shared, unsigned index);
@@ -31,17 +31,17 @@ class Worker {
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
-  // The running fiber calls it. `caller` is the return address of the user's call, for dumps.
-  // Throws std::bad_alloc, std::system_error (Errc::too_many_fibers), and then spawns nothing.
+  // The running fiber calls this function. `caller` is the return address of the user's call, for
+  // dumps. Spawns nothing if it throws std::bad_alloc or std::system_error (Errc::too_many_fibers).
   void spawn(detail::Task&& task, const void* caller) {
     spawn(std::move(task), default_size_class_, caller);
   }
   void spawn(detail::Task&& task, std::uint8_t size_class, const void* caller);
-  // Makes a fiber that make_ready() starts.
+  // Creates a parked fiber, which make_ready() starts.
   [[nodiscard]] fibers::Fiber& spawn_parked(detail::Task&& task, detail::WaitReason reason);
   void park(detail::After after, detail::WaitReason reason) noexcept;
   void yield() noexcept;
-  // The running fiber calls it; it works like detail::run_in_place().
+  // The running fiber calls this function, which works like detail::run_in_place().
   [[nodiscard]] bool run_in_place(const void* target, detail::WaitReason reason) noexcept;
   [[nodiscard]] fibers::Fiber* current_fiber() noexcept { return desk_.recorder.running(); }
   [[nodiscard]] Desk& desk() noexcept { return desk_; }
@@ -56,12 +56,12 @@ class Worker {
     if (desk_.timers.add(timer, deadline)) [[unlikely]]
       announcer_.announce_event();
   }
-  // The timer's waker names a parked fiber that only the clock wakes.
+  // The timer's waker must refer to a parked fiber that only the timer wakes.
   void add_sleep(Timer& timer, Deadline deadline) noexcept {
     if (!desk_.timers.try_follow(*timer.waker.fiber(), deadline)) [[unlikely]]
       lead_sleep(timer, deadline);
   }
-  // The running fiber calls it once its turn is over, so that other fibers run first.
+  // A running fiber whose turn is over calls this function, so that other fibers run first.
   void give_way() noexcept;
   [[nodiscard]] Announcer& announcer() noexcept { return announcer_; }
 
@@ -88,13 +88,13 @@ class Worker {
   static void stack_main(fibers::Arrival arrival);
 
  private:
-  // Always inlined, because the start and end of each fiber use it.
+  // make_fiber() is always inlined, because each spawn uses it.
   [[nodiscard, gnu::always_inline]] fibers::Fiber& make_fiber(detail::Task&& task,
                                                               std::uint8_t size_class,
                                                               const void* caller);
   [[nodiscard, gnu::always_inline]] fibers::Fiber* take_next_at_hand() noexcept;
   [[nodiscard]] fibers::Stack* resume_point(fibers::Fiber& next) noexcept;
-  // Always inlined, so that a switch saves the registers of its caller once.
+  // leave() is always inlined, so that a switch saves the registers of its caller only once.
   [[gnu::always_inline]] void leave(Recorder::Departure how, fibers::Stack& from,
                                     fibers::Fiber* next, detail::After after) noexcept;
   [[gnu::always_inline]] void bind(fibers::Fiber& fiber, fibers::Stack& stack) noexcept;
