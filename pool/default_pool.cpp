@@ -3,9 +3,9 @@
 
 namespace weft {
 
-// The pool is never destroyed, because tasks may be submitted until the process ends. While the
-// pool is idle it has no fiber, so no Runtime depends on it. A runtime that ends waits for the
-// pool's workers as for all fibers; the workers then retire at once.
+// The pool is never destroyed, because tasks may be submitted until the process ends. Idle workers
+// end soon, so an idle pool keeps no Runtime busy. A runtime at its end waits for all fibers,
+// including the pool's workers, which then retire at once.
 FiberPool& default_pool() {
   static FiberPool* const pool =
       new FiberPool({.idle_timeout = std::chrono::milliseconds(10), .name = "default"});

@@ -32,12 +32,12 @@ void run_worker(pool::PoolCore& core) {
   pool::Registration registration(core, item);
   pool::WorkerObjects objects = registration.make_objects();
   registration.set_objects(objects);
-  pool::run_tasks(core, item, objects);  // Also destroys the objects, before a join returns.
+  pool::run_tasks(core, item, objects);  // Also destroys `objects`, before join() returns.
   core.leave();
 }
 
-// Requires that the pool has no live worker; a caller that was a worker must have been retired. If
-// the caller has slots of other pools, it gives them back while the task waits.
+// Requires that the pool has no live worker; a caller that was a worker must have been retired, or
+// have given its slots back. While the task waits, the caller gives back its slots of other pools.
 void run_stranded(pool::PoolCore& core, detail::PoolItem& item, pool::PoolWorker& self) {
   using pool::Registration;
   Registration* outer = Registration::of_caller();
@@ -52,15 +52,15 @@ constexpr pool::PoolCore::Bodies kBodies{.worker = run_worker,
                                          .ticker = pool::run_ticker,
                                          .stranded = run_stranded};
 
-// Called when a runtime ends: idle workers of a pool that outlives the runtime would delay the end
-// of the runtime.
+// Called when a runtime ends, because the idle workers of a pool that outlives the runtime would
+// delay that end.
 void retire_idle_workers() noexcept {
   pool::Listing::visit_all([](pool::PoolCore& core) { core.retire_idle_workers(); });
 }
 
-// Up to this size, malloc caches blocks in each thread. A larger or an aligned block would add a
-// tenth to the time to make a pool, run a task and end the pool. So the options are in a separate
-// block.
+// Up to this size, malloc caches blocks in each thread. With a larger or an aligned block, it would
+// take a tenth longer to make a pool, run a task and end the pool. The options are therefore in a
+// separate block.
 static_assert(sizeof(pool::PoolCore) <= 1032);
 
 std::unique_ptr<pool::PoolCore> make_core(PoolOptions&& options, pool::PoolCore* parent) {
@@ -83,9 +83,9 @@ bool no_user_code_is_left(const PoolState& state) noexcept {
          state.is_idle() && state.workers.live() == 0 && !state.ticker.is_running();
 }
 
-// A task that waits until its own pool is idle or joined would wait for itself. If a task of
-// another pool with the same root must wait, it gives its slots back meanwhile. `limit_of` returns
-// the limit of the wait. The argument of `limit_of` is true if the caller is a fiber and
+// A task that waits for a condition of its own pool may wait for itself, so the wait fails. If a
+// task of another pool with the same root must wait, it gives its slots back meanwhile. `limit_of`
+// returns the limit of the wait. The argument of `limit_of` is true if the caller is a fiber and
 // no_user_code_is_left() returns true.
 template <class LimitOf>
 bool wait_within(pool::PoolCore& core, Condition condition, std::uint64_t count, LimitOf limit_of) {
@@ -98,8 +98,8 @@ bool wait_within(pool::PoolCore& core, Condition condition, std::uint64_t count,
   bool only_leaves = false;
   const auto answer = core.locked([&, caller = this_fiber::id()](const PoolState& state) {
     is_ticker = caller != 0 && state.ticker.fiber() == caller;
-    // A plain thread's wait may always need a report, because a fiber that never yields may prevent
-    // the workers from ending.
+    // A plain thread's wait always needs the timer of the report, because a fiber that never yields
+    // may prevent the workers from ending.
     only_leaves = caller != 0 && no_user_code_is_left(state);
     return state.answer(condition, count);
   });
@@ -115,8 +115,8 @@ bool wait(pool::PoolCore& core, Condition condition, std::uint64_t count, const 
   return wait_within(core, condition, count, [&](bool) -> const Until& { return until; });
 }
 
-// Waits for the end of a closed pool, until it is time to report the wait. If the remaining fibers
-// run no code of the program, the wait needs no report, and so no timer.
+// Waits until a closed pool has ended, or until it is time to report the wait. A wait needs neither
+// a report nor a timer if the remaining fibers run no code of the program.
 bool join_until_report(pool::PoolCore& core) {
   return wait_within(core, Condition::joined, 0, [](bool only_leaves) {
     return only_leaves ? Until() : Until(detail::end_wait_report_time());
@@ -135,8 +135,8 @@ bool join_until_report(pool::PoolCore& core) {
   pool.join();
 }
 
-// An exception ends the process in this frame, which has no objects to destroy: the pool's members
-// still exist, and std::terminate can report the exception. So neither function is inlined.
+// An exception ends the process in this frame, because the function is noexcept. Neither function
+// is inlined, so the pool's members still exist when std::terminate reports the exception.
 [[gnu::noinline]] void drain_or_terminate(FiberPool& pool, pool::PoolCore& core) noexcept {
   drain(pool, core);
 }

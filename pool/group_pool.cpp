@@ -1,4 +1,4 @@
-// The calls that groups make to a pool.
+// Implements the calls that groups make to a pool.
 #include <weft/detail/group_pool.hpp>
 
 #include <stop_token>

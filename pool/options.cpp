@@ -34,7 +34,7 @@ struct Requirements {
   }
 };
 
-// Refuses options of workers, because a sub-pool has no worker fibers.
+// Rejects options that concern worker fibers, because a sub-pool has none.
 void check_sub_pool(const PoolOptions& options) {
   const Requirements require{options};
   require(options.min_workers == 0, "min_workers must be 0 with a parent");

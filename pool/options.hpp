@@ -5,7 +5,7 @@
 
 namespace weft::pool {
 
-// Throws std::invalid_argument that names the invalid option.
+// Throws a std::invalid_argument whose message names the invalid option.
 void check(const PoolOptions& options);
 
 }  // namespace weft::pool

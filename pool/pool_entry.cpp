@@ -1,4 +1,4 @@
-// Passes tasks to the core, and does the work that the core leaves to it.
+// Passes tasks to the core, and blocks the caller or runs its task if the core requires it.
 #include <weft/detail/pool_entry.hpp>
 
 #include <optional>
@@ -26,8 +26,8 @@ void run_in_caller(pool::PoolCore& core, PoolItem& item, std::uint64_t number,
   core.run_in_caller(item, number);
 }
 
-// Runs the task in a new fiber, which counts as the caller, and waits for the task. Returns false
-// if the fiber could not be started.
+// Runs the task in a new fiber on behalf of the caller, and waits for the task. Returns false if
+// the fiber could not be started.
 bool run_on_new_stack(pool::PoolCore& core, PoolItem& item, std::uint64_t number,
                       pool::Registration* outer, std::size_t stack_size) noexcept {
   WEFT_TRY {
@@ -58,8 +58,8 @@ Accepted PoolEntry::enqueue_slowly(pool::PoolCore& core, PoolItem& item, Room ro
   OnFull when_full = core.options().on_full;
   if (room != Room::as_configured) when_full = room == Room::now ? OnFull::reject : OnFull::block;
   pool::Registration* const caller = pool::Registration::of_caller();
-  // Only a task of a pool needs the attempt without a wait, because the task keeps its slot if it
-  // need not wait.
+  // A task of a pool first calls core.submit(), because it keeps its slot unless it has to block.
+  // Other callers need no such attempt.
   if (when_full == OnFull::block && caller == nullptr) return core.submit_blocking(item, until);
   const pool::PoolCore::Answer answer = core.submit(item, when_full);
   if (answer.next == Next::nothing) return answer.accepted;
@@ -91,7 +91,7 @@ Accepted PoolEntry::enqueue(pool::PoolCore& core, PoolItem& item, const SubmitOp
   if (!until.can_be_stopped()) {
     return enqueue(core, item, room, Until(until.deadline(), options.stop));
   }
-  // Combines the two stop requests, so that either ends the wait.
+  // Combines the two stop requests, so that either one ends the wait.
   const std::stop_source either;
   StopRegistration<RequestStop> of_call;
   StopRegistration<RequestStop> of_task;

@@ -1,4 +1,4 @@
-// The fibers of a pool that run no tasks.
+// Background fibers: a pool's fibers that run no tasks.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +10,10 @@ namespace weft::pool {
 
 class PoolCore;
 
-// Records whether a background fiber exists, and where it sleeps. A plain value; the pool's lock
-// guards it. PoolCore starts the fiber, which runs a Body and counts as a user of the pool. The
-// fiber ends without releasing the lock under which it found no more work. The pool starts another
-// fiber when it needs one again.
+// Records whether a background fiber exists, and contains the list in which the fiber sleeps. A
+// plain value; the pool's lock guards it. PoolCore starts the fiber, which runs a Body and counts
+// as a user of the pool. The fiber checks for work and records its end under one hold of the lock.
+// The pool later starts another fiber if necessary.
 class BackgroundFiber {
  public:
   using Body = void (*)(PoolCore& core);

@@ -6,9 +6,9 @@
 
 namespace weft::pool {
 
-// A plain value; the pool's lock guards it. Every counted event happens under the lock, so a
-// reading is consistent. The drain tasks of sub-pools have separate counters; only `submitted`,
-// which numbers all tasks of the queue, includes drain tasks.
+// A plain value; the pool's lock guards it. All events are counted under the lock, so a reader that
+// holds the lock gets consistent values. Drain tasks of sub-pools have separate counters, but
+// `submitted` also includes them.
 struct Counters {
   using Outcome = detail::PoolJob::Outcome;
 
@@ -35,7 +35,7 @@ struct Counters {
   std::uint64_t rejected = 0;
   std::uint64_t drains = 0;           // Drain tasks accepted so far.
   std::uint64_t drains_over = 0;      // Drain tasks that ended or were dropped.
-  bool clears_without_place = false;  // Whether a clearing worker has ever given up its place.
+  bool clears_without_place = false;  // A clearing worker has given its place up.
 };
 
 }  // namespace weft::pool

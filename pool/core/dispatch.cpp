@@ -1,4 +1,4 @@
-// Matches tasks and workers.
+// Matches tasks with workers.
 #include <new>
 #include <string_view>
 #include <system_error>
@@ -129,7 +129,7 @@ void PoolCore::run_stranded_tasks() noexcept {
     PoolItem item;
     PoolWorker self;
     state_.workers.reacquire();
-    state_.workers.depart();  // A blocked submitter may use the caller's place.
+    state_.workers.depart();  // A blocked submitter may get the caller's place.
     state_.admit_blocked(self.effects);
     state_.workers.arrive_again();
     has_task = state_.take(item, 0, self.effects);

@@ -1,4 +1,4 @@
-// The effects that a change under a pool's lock requires afterwards.
+// The wakes and destructions that must follow a change under a pool's lock.
 #pragma once
 
 #include <utility>
@@ -22,7 +22,7 @@ class Effects {
     *end_ = &waiter;
     end_ = &waiter.next;
   }
-  // Ends all waits of a list.
+  // Ends all waits in the list.
   void end_waits(detail::WaitList& list, bool granted) noexcept {
     while (detail::Waiter* const waiter = list.claim_front()) {
       waiter->granted = granted;

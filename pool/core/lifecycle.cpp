@@ -45,10 +45,10 @@ std::error_code PoolCore::start() noexcept {
 }
 
 void PoolCore::close(Close mode) noexcept {
-  // Destroyed without the lock, because its destruction runs user destructors and notifies waiters.
-  // Destroyed before the pool counts as joined.
+  // Holds the dropped tasks. It is destroyed without the lock, because its destructor runs user
+  // destructors and notifies waiters. This happens before the pool counts as joined.
   std::optional<TaskQueue> dropped(std::in_place);
-  // This is a copy, because another thread may destroy the pool before the stop request is made.
+  // A copy of stop_source_, because another thread may destroy the pool before request_stop().
   std::stop_source running(std::nostopstate);
   Effects effects;
   lock_with_sub_pools_closed(mode);
@@ -58,13 +58,13 @@ void PoolCore::close(Close mode) noexcept {
   state_.call_workers(effects);
   state_.reaper.wake(effects);
   state_.autoscaler.wake(effects);
-  // During a pause, too few workers may have been started, and sub-pools may have waited after
+  // The pause that now ends may have left too few workers, and sub-pools may have waited behind
   // submitters that are gone.
   const bool stays = !dropped->empty() || !state_.waiters.blocked.empty() || state_.lacks_worker();
   if (stays) ++state_.users;
   state_.tell(effects);
-  // If the caller is not a user, the unlock is its last access, because a joiner may then destroy
-  // the pool.
+  // If the caller is not a user, it must not access the pool after the unlock: a joiner may destroy
+  // it.
   unlock(effects);
   dropped.reset();
   if (stays) {

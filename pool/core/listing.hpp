@@ -35,11 +35,11 @@ class Listing {
 
  private:
   static void hold_over_forks();
-  // Returns the numbers in use for each name, in each process of a simulation.
+  // Returns the triples of simulated process, pool name and number that are in use.
   static std::set<std::tuple<std::uint64_t, std::string_view, unsigned>>& taken()
       WEFT_REQUIRES(mutex_);
 
-  // Threads hold it only briefly, and never during a switch or another thread's fork.
+  // Threads hold the mutex only briefly, and never during a switch or another thread's fork.
   static detail::ThreadMutex mutex_;
   static Listing* first_ WEFT_GUARDED_BY(mutex_);
   static Listing* last_ WEFT_GUARDED_BY(mutex_);
@@ -47,7 +47,7 @@ class Listing {
   static unsigned all_forks_ WEFT_GUARDED_BY(mutex_);
 
   PoolCore& core_;
-  unsigned number_ = 0;  // Starts at 1; is 0 without a name.
+  unsigned number_ = 0;  // Starts at 1; 0 if the pool has no name.
   // The value of all_forks_ when this object was made: it shows whether this process made the
   // object.
   unsigned forks_ = 0;

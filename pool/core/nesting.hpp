@@ -1,4 +1,4 @@
-// The requests of a pool's core to its parent and its sub-pools.
+// The interface through which a pool's core calls its parent and its sub-pools.
 #pragma once
 
 #include <array>
@@ -15,16 +15,16 @@ class Nesting {
  public:
   virtual ~Nesting() = default;
 
-  // begin() is called when the pool becomes visible to its parent; end() is called when the pool is
-  // closed and joined.
+  // The core calls begin() once, to register the pool with its parent. The core's destructor calls
+  // end(), after the pool is closed and joined.
   virtual void begin() noexcept = 0;
   virtual void end() noexcept = 0;
   // Requests a worker from the sub-pool's parent; see nested/sub_pool.cpp. The caller must hold the
-  // lock; the function releases the lock for part of the work.
+  // lock; the function releases the lock temporarily.
   [[nodiscard]] virtual std::error_code ask_for_worker(OnFull when_full,
                                                        Effects& effects) noexcept = 0;
-  // Closes all sub-pools, and locks the pool. A sub-pool that is made meanwhile is closed from its
-  // creation. Removes sub-pools without tasks from the pool's wait queue.
+  // Closes all sub-pools, and locks the pool. A sub-pool made during the call starts closed.
+  // Unless `mode` is Close::drain, removes sub-pools without tasks from the pool's wait queue.
   virtual void lock_with_sub_pools_closed(Close mode) noexcept = 0;
 };
 

@@ -24,17 +24,17 @@ namespace weft::pool {
 
 // Contains the only lock of a pool, which its sub-pools share, and the state that the lock guards.
 // Carries out the decisions of the state: starts fibers, wakes and parks waiters, and runs tasks.
-// Each entry locks, changes the state, collects Effects, unlocks, and performs the Effects. So no
-// thread holds the lock during an allocation, user code, or a wake.
+// Each operation locks, changes the state, collects Effects, unlocks, and performs the Effects.
+// Therefore no thread holds the lock during an allocation, user code, or a wake.
 class PoolCore {
  public:
-  // The functions that a pool's fibers run. The owner provides them: they call higher layers.
+  // The functions that a pool's fibers run. The owner provides them, as they call higher layers.
   struct Bodies {
     BackgroundFiber::Body worker;
     BackgroundFiber::Body reaper;
     BackgroundFiber::Body autoscaler;
     BackgroundFiber::Body ticker;
-    // Runs a task in place of a worker, for a caller that is not a fiber of the pool.
+    // Runs a task in place of a worker, if no worker is live and the caller could not start one.
     void (*stranded)(PoolCore& core, detail::PoolItem& item, PoolWorker& self);
   };
 
@@ -52,14 +52,14 @@ class PoolCore {
 
   // --- submit.cpp: accepts tasks ---
 
-  // The short path of most tasks: checks for room, pushes the item, and wakes a worker if needed.
+  // The fast path for most tasks: checks for room, pushes the item, and wakes a worker if needed.
   // Returns false, and changes nothing, if the caller must call submit() instead.
   [[nodiscard]] bool submit_at_once(detail::PoolItem& item) noexcept;
-  // Refuses an item that no pool could accept, because it is empty, cancelled or too late.
+  // Returns an error if no pool could accept the item: it is empty, cancelled or past its deadline.
   [[nodiscard]] std::error_code check(detail::PoolItem& item) noexcept;
-  // What the caller must do next. Unless it is `nothing`, the item has not been moved. For `block`,
-  // the caller must call submit_blocking() within a blocking scope. For `run_in_caller`, it must
-  // call run_in_caller(); the task is already counted.
+  // What the caller must do next. For a value other than `nothing`, the item has not been moved.
+  // For `block`, the caller must call submit_blocking() within a blocking scope. For
+  // `run_in_caller`, it must call run_in_caller(); the task is already counted.
   enum class Next : std::uint8_t { nothing, block, run_in_caller };
   struct Answer {
     Accepted accepted = {};
@@ -71,37 +71,37 @@ class PoolCore {
   [[nodiscard]] Answer submit(detail::PoolItem& item, OnFull when_full);
   [[nodiscard]] std::error_code submit_blocking(detail::PoolItem& item, const Until& until);
   void run_in_caller(detail::PoolItem& item, std::uint64_t number) noexcept;
-  // Accepts the first items that require only a push, under one hold of the lock. Returns their
-  // number. Requires items without attributes.
+  // Accepts the leading items that require only a push, and locks only once. Returns their number.
+  // Requires items without attributes.
   [[nodiscard]] std::size_t push_some(std::span<detail::PoolItem> items) noexcept;
   // Returns a job for a submit with options. Throws std::bad_alloc.
   [[nodiscard]] detail::AttributedTask& take_spare_task();
 
   // --- lifecycle.cpp: controls the pool as a whole ---
 
-  // Starts the workers that must exist before the first task.
+  // Allocates the queue's memory and starts workers and the ticker, if the options require it.
   [[nodiscard]] std::error_code start() noexcept;
   void close(Close mode) noexcept;
   // Returns false if the pool was open, or must stay closed. Excluded from thread-safety analysis,
   // because it also accesses the parent's state, under the parent's lock.
   [[nodiscard]] bool reopen() WEFT_NOT_ANALYZED;
-  // The runtime calls it at its end, because it would otherwise wait for idle workers.
+  // The runtime calls this function when it ends, so that it does not wait for idle workers.
   void retire_idle_workers() noexcept;
   // Calls `call` on the state. If `call` returns true, no caller requires the pause any more, and
-  // this function ends it.
+  // this function ends the pause.
   template <class Call>
   void end_pause_if(Call call) noexcept;
-  // Parks the caller, which must not be a task of the pool. Returns false if the condition can
-  // never become true, or the deadline has passed.
+  // Parks the caller, which must not be a task of the pool, until the condition is true. Returns
+  // false if it can never become true, or `until` ended the wait.
   [[nodiscard]] bool wait(Condition condition, std::uint64_t count, const Until& until) noexcept;
-  // Returns the result of `call` on the state, under the lock; `call` may be a member of PoolState.
+  // Calls `call`, which may be a member of PoolState, under the lock, and returns the result.
   template <class Call>
   auto locked(Call call) noexcept {
     const detail::SpinGuard guard(lock_);
     return std::invoke(call, state_);
   }
-  // Does the same as the function above, and then calls match_up(): after the change, tasks,
-  // workers or callers may be able to continue.
+  // Calls `call` on the state under the lock, and then match_up(), because the change may let
+  // tasks, workers or callers continue.
   template <class Call>
   void change(Call call) noexcept {
     lock_.lock();
@@ -118,8 +118,8 @@ class PoolCore {
   // Returns a number that distinguishes pools with the same name.
   [[nodiscard]] unsigned number() const noexcept { return listing_.number(); }
   [[nodiscard]] PoolCore* parent() const noexcept { return parent_; }
-  // Returns the outermost pool around this pool, or this pool. The tasks of pools with the same
-  // root release their slots while they wait for one another.
+  // Returns the outermost pool around this pool, or this pool if it has no parent. The tasks of
+  // pools with the same root release their slots while they wait for one another.
   [[nodiscard]] PoolCore& root() const noexcept { return root_; }
 
   // A task without a weight calls lend_slot() to lend its slot to the item's task, and then waits
@@ -132,8 +132,8 @@ class PoolCore {
   // nested/blocking_scope.cpp. Parks.
   void reacquire_slots(std::size_t weight) noexcept;
 
-  // --- Workers, nested/ and services/ call these, and hold the lock. A call that requires the lock
-  // may release it for work that must be done without the lock. ---
+  // --- For workers, nested/ and services/, which lock the pool themselves. A function that
+  // requires the lock may release and retake it. ---
 
   [[nodiscard]] detail::SpinLock& spin_lock() noexcept WEFT_RETURNS_LOCK(lock_) { return lock_; }
   void lock() noexcept WEFT_ACQUIRES(lock_) { lock_.lock(); }
@@ -144,25 +144,25 @@ class PoolCore {
     effects.perform();
   }
   [[nodiscard]] PoolState& state() noexcept WEFT_REQUIRES(lock_) { return state_; }
-  // Returns the state, for a caller that holds the lock under the name of another pool with this
-  // root.
+  // Returns the state, for a caller that has locked another pool with the same root; the pools
+  // share one lock.
   [[nodiscard]] PoolState& shared_state() noexcept WEFT_NOT_ANALYZED { return state_; }
-  // After a change other than the end of a task, gives tasks to workers, and free slots to blocked
-  // submitters and to tasks that wait to regain their slots. Performs the effects.
+  // Called after a change other than the end of a task. Gives tasks to workers, and free slots to
+  // blocked submitters and to tasks that wait to reacquire slots. Performs the effects.
   void match_up(Effects& effects) noexcept WEFT_RELEASES(lock_);
   void match_up() noexcept WEFT_RELEASES(lock_) {
     Effects none;
     match_up(none);
   }
-  // Accepts or refuses the item; returns nothing if the pool has no room. May release the lock for
-  // part of the work.
+  // Accepts or refuses the item; returns nothing if the pool has no room. May release and retake
+  // the lock.
   [[nodiscard]] std::optional<std::error_code> accept_if_room(detail::PoolItem& item,
                                                               Effects& effects) noexcept
       WEFT_REQUIRES(lock_);
   // Grows the queue's memory to make room for `item`. Returns false if no memory is available.
   [[nodiscard]] bool grow_queue(const detail::PoolItem& item) noexcept WEFT_REQUIRES(lock_);
-  // Called when a fiber on which tasks may depend could not be started. If no worker is live, the
-  // caller runs the accepted tasks and the tasks of blocked submitters, even drain tasks.
+  // Called when a fiber on which tasks may depend could not be started. If no worker is live, runs
+  // the accepted tasks and tasks of blocked submitters, even drain tasks, except during a pause.
   void run_stranded_tasks() noexcept WEFT_REQUIRES(lock_);
   // Takes one step of the growth that must_grow() requires; the caller then checks again. Returns
   // an error if a fiber could not be started.
@@ -176,7 +176,7 @@ class PoolCore {
   }
   // Parks a background fiber.
   void sleep(BackgroundFiber& fiber, Deadline until) noexcept WEFT_REQUIRES(lock_);
-  // Must be the last access of a user of the pool.
+  // Must be the last access to the pool by a fiber that `users` counts.
   void leave() noexcept {
     lock_.lock();
     unlock_and_leave();
@@ -185,20 +185,20 @@ class PoolCore {
 
   // --- The end of a task: end_task.cpp ---
 
-  // Ends a task whose slot is still counted: completes its job, and frees the slot. If the job has
-  // no other reference, releases the lock while it destroys the job, because the destruction runs
-  // code of the program.
+  // Ends a task whose slot is still in use: completes its job, and frees the slot. If the job has
+  // no other reference, releases the lock while it destroys the job, because its destructor runs
+  // user code.
   void end_task(PoolWorker& self, detail::PoolItem& item) noexcept WEFT_REQUIRES(lock_);
   // The parts of end_task(); end_job() returns the task's weight.
   [[nodiscard]] std::size_t end_job(detail::PoolJob& job, PoolWorker& self) noexcept
       WEFT_REQUIRES(lock_);
-  // Returns true if the pool keeps the job for another task.
+  // Returns true if the pool keeps the job, to reuse it for a later task.
   [[nodiscard]] bool end_attributes(detail::TaskAttributes& attributes) noexcept
       WEFT_REQUIRES(lock_);
   void end_slots(const PoolWorker& self, std::size_t weight) noexcept WEFT_REQUIRES(lock_);
 
  private:
-  // Calls a worker for the accepted tasks, if they need another worker.
+  // Unlocks, and wakes an idle worker if the accepted tasks need another worker.
   void announce_accepted() noexcept WEFT_RELEASES(lock_);
   // The function submit_dropping() is in submit.cpp.
   [[nodiscard]] std::error_code submit_dropping(detail::PoolItem& item, Effects& effects)
@@ -207,10 +207,10 @@ class PoolCore {
   [[nodiscard]] std::error_code answered(std::error_code error, Effects& effects) noexcept
       WEFT_RELEASES(lock_);
 
-  // The next functions are in dispatch.cpp. They release the lock for part of the work.
+  // The next three functions are in dispatch.cpp. They release and retake the lock.
   [[nodiscard]] std::error_code start_worker() noexcept WEFT_REQUIRES(lock_);
-  // Starts a fiber of the pool, and counts it as a user. Returns an error if the fiber could not be
-  // started, where weft::go() would throw.
+  // Starts a fiber of the pool, and counts it as a user. If the fiber cannot be started, returns an
+  // error; weft::go() would throw.
   [[nodiscard]] std::error_code spawn_user(BackgroundFiber::Body body) noexcept
       WEFT_REQUIRES(lock_);
   [[nodiscard]] std::error_code start_worker_for(const detail::PoolItem& item,
@@ -233,7 +233,7 @@ class PoolCore {
   PoolState state_ WEFT_GUARDED_BY(lock_);
   SpareTasks spares_ WEFT_GUARDED_BY(lock_);
   // The stop source is empty until the first request for a token, because few pools need it. It is
-  // replaced when the pool is opened after a cancel.
+  // replaced when a cancelled pool is opened again.
   std::stop_source stop_source_ WEFT_GUARDED_BY(lock_){std::nostopstate};
   const Listing listing_{*this};  // The last field, so it is destroyed first.
 };

@@ -11,7 +11,7 @@ using Kind = GrowPolicy::Kind;
 
 namespace {
 
-// Returns the product, at most `limit`. Programs choose the factor, so it could overflow.
+// Returns factor * limit, or SIZE_MAX if the product is too large; users choose the factor.
 std::size_t scaled(double factor, std::size_t limit) noexcept {
   const double product = factor * static_cast<double>(limit);
   return product < 9e18 ? static_cast<std::size_t>(product) : SIZE_MAX;
@@ -86,7 +86,7 @@ bool PoolState::take(PoolItem& item, int calls, Effects& effects) noexcept {
   if (queue.startable() == 0 && waiters.blocked.empty()) return false;
   if (queue.startable() == 0 && slots.can_start_newcomer() && admit_one(&item, effects)) {
     slots.start(1);
-    if (calls == 0) return true;  // With calls > 0 there may be room for more tasks.
+    if (calls == 0) return true;  // If calls > 0, more tasks may fit.
   } else {
     if (queue.startable() == 0) admit_blocked(effects);
     if (queue.startable() == 0) return false;
@@ -203,9 +203,9 @@ void PoolState::pass_work_on(Effects& effects) noexcept {
   admit_blocked(effects);
 }
 
-// Retires the workers of a closed pool without tasks. For a sub-pool, also retires drain tasks that
-// have not begun, because the parent may run them only much later. Keeps these drain tasks while a
-// nested sub-pool waits for room.
+// Retires the idle workers of a closed pool that has no queued tasks. For a sub-pool, also retires
+// drain tasks that have not begun, because the parent may run them only much later. Keeps these
+// drain tasks while a nested sub-pool waits for room.
 void PoolState::retire_all_without_task(Effects& effects) noexcept {
   workers.retire_idle(effects);
   if (!is_sub_pool || !waiters.blocked.empty()) return;

@@ -1,4 +1,4 @@
-// The state of a pool, and all decisions about it. This file uses no lock, no fiber and no clock.
+// The state of a pool, and all decisions about it. The file uses no lock, no fiber and no clock.
 #pragma once
 
 #include <algorithm>
@@ -18,21 +18,20 @@
 
 namespace weft::pool {
 
-// A plain value. Its functions change the value, allocate nothing, and store the required actions
-// in Effects. PoolCore has the lock that guards it.
-// Invariants, besides the invariants of the parts
+// A plain value, which the lock of PoolCore guards. Its functions change the value, allocate
+// nothing, and store the required actions in Effects.
+// Invariants, in addition to the invariants of the fields
 //   I1  workers.live() <= workers.limit() <= slots.capacity(), with two exceptions. First, running
-//       tasks may have been started under a larger limit, or may have taken their slots again.
-//       Second, surplus workers may not have arrived yet, or may not have destroyed the objects of
-//       their tasks.
-//   I2  If a task can start, a worker is starting, or no worker is idle and every slot is in use.
-//       In the latter case running or clearing workers check the queue afterwards. While the pool
-//       is paused, one live worker suffices. So each accepted task has a worker that will run it.
+//       tasks may have been started under a larger limit, or may have reacquired their slots.
+//       Second, surplus workers may not have arrived, or may still destroy objects of their tasks.
+//   I2  If the next task fits, either a worker is starting, or no worker is idle and no other
+//       worker can be started. Then running or clearing workers check the queue when they finish. A
+//       paused pool needs only one live worker. Therefore a worker will run each accepted task.
 //   I3  Submitters are blocked only while the task of the first submitter does not fit. If no
 //       memory is available, submitters may stay blocked until the next task ends. While submitters
 //       are blocked, each pop makes room in the queue. No submitter blocks once the pool is closed.
 //   I4  Tasks that have given their slots back wait for slots only while too few are available.
-//   I5  users counts the fibers of the pool, from before their spawn to their last access.
+//   I5  `users` counts each fiber of the pool, from before its spawn to its last pool access.
 //   I6  No task begins to run while the pool is paused. A closed pool is not paused.
 struct PoolState {
   PoolState(const PoolOptions& options, bool is_sub_pool) noexcept;
@@ -58,7 +57,7 @@ struct PoolState {
     count_accepted(item);
     queue.push(std::move(item));
   }
-  // Returns whether a push alone accepts a task without attributes, as in most cases.
+  // Returns whether push() suffices to accept a task without attributes, as it usually does.
   [[nodiscard]] bool needs_only_push() const noexcept {
     return !closed && slots.has_room() && waiters.blocked.nobody_waits_for_room() &&
            queue.has_room_for_plain() && !must_grow(queue.startable() + 1);
@@ -68,8 +67,8 @@ struct PoolState {
     accept_weight(1);
     queue.push_plain(std::move(item));
   }
-  // Requires that the item has no room. Returns whether the pool can make room by dropping other
-  // tasks.
+  // Requires that the pool has no room for the item. Returns whether the pool can make room by
+  // dropping other tasks.
   [[nodiscard]] bool can_drop_for(const detail::PoolItem& item) const noexcept;
   // Drops the task that has been queued longest. If `newcomer` lacks a place among the tasks that
   // wait for keys, drops the oldest such task instead.
@@ -79,12 +78,12 @@ struct PoolState {
     while (!waiters.blocked.empty() && has_place_at_parent() && admit_one(nullptr, effects)) {
     }
   }
-  // If the task of the longest-blocked submitter that no key holds up fits, returns that submitter;
-  // otherwise null.
+  // Selects the longest-blocked submitter whose task no key holds up, or has a place after its
+  // key's holder. Returns this submitter if its task fits, and null otherwise.
   [[nodiscard]] Submitter* next_blocked() noexcept;
   // Admits the next blocked submitter, if there is room in the queue's memory. If
-  // `instead_of_queue` is not null, a plain task goes there instead of into the queue. Returns
-  // false if no submitter was admitted.
+  // `instead_of_queue` is not null, admits only a plain task, and moves it to `*instead_of_queue`.
+  // Returns false if no submitter was admitted.
   [[nodiscard]] bool admit_one(detail::PoolItem* instead_of_queue, Effects& effects) noexcept;
   // Called when a task with the key has ended or was dropped, or when a submitter with the key has
   // given up.
@@ -93,14 +92,14 @@ struct PoolState {
       waiters.blocked.release_key(key);
     }
   }
-  // Returns whether a blocked submitter waits although the pool has room. Then the queue lacks
-  // memory, or another task has taken the submitter's place in the queue.
+  // Returns whether a blocked submitter waits although the pool has room. In this case, the queue
+  // lacks memory, or another task has taken the submitter's place in the queue.
   [[nodiscard]] bool lacks_memory_for_blocked() const noexcept {
     return !waiters.blocked.empty() && slots.has_room() && !queue.has_room_for_plain();
   }
-  // Does the same as lacks_memory_for_blocked(), for a worker that starts no task. During a pause
-  // no task starts. The end of a task with attributes makes room, but no place in the queue of
-  // plain tasks.
+  // Returns whether a worker that starts no task must call match_up() to admit blocked submitters.
+  // No task starts during a pause. When a task with attributes ends, the pool has room, but the
+  // queue of plain tasks gains no place.
   [[nodiscard]] bool must_admit_without_start() const noexcept {
     return !waiters.blocked.empty() && slots.has_room() && (paused || !queue.has_room_for_plain());
   }
@@ -108,11 +107,11 @@ struct PoolState {
   // --- Tasks run ---
 
   [[nodiscard]] bool next_fits() const noexcept { return slots.can_start(queue.next_weight()); }
-  // Takes the next accepted task or, if there is none, the task of a blocked submitter. Calls up to
+  // Takes the next accepted task or, if there is none, the task of a blocked submitter. Wakes up to
   // `calls` idle workers for the remaining tasks.
   [[nodiscard]] bool take(detail::PoolItem& item, int calls, Effects& effects) noexcept;
-  // Returns whether a pop is enough at the end of a plain task, as in most cases. Then no waiter
-  // must be woken, no worker called or retired, and no submitter admitted. Otherwise the caller
+  // Returns whether end_and_pop() suffices at the end of a plain task, as it usually does: there is
+  // no waiter to wake, no worker to wake or retire, and no submitter to admit. Otherwise the caller
   // must call end() and take().
   [[nodiscard]] bool needs_only_pop() const noexcept {
     return queue.has_only_plain() && slots.can_start_newcomer() && waiters.blocked.empty() &&
@@ -149,10 +148,10 @@ struct PoolState {
   // Returns true if the condition is true, false if it can never become true, and nothing if it may
   // become true later.
   [[nodiscard]] std::optional<bool> answer(Condition condition, std::uint64_t count) const noexcept;
-  // Ends the waits for conditions that are true, or can never become true. If the caller is not a
-  // user of the pool, its next unlock is its last access.
+  // Ends the waits for conditions that are true, or can never become true. A caller that `users`
+  // does not count must not access the pool after its next unlock.
   void tell(Effects& effects) noexcept;
-  // Like tell(), but ends only the waits whose number of ended tasks has been reached.
+  // Like tell(), but ends only the waits for a number of ended tasks that the pool has reached.
   void tell_counted(Effects& effects) noexcept;
 
   // --- Slots that tasks give back while they wait ---
@@ -196,8 +195,8 @@ struct PoolState {
 
   // --- Workers ---
 
-  // Returns whether too few workers are starting for the queued tasks, and an idle worker is
-  // available.
+  // Returns whether an idle worker can be woken, and too few workers are starting for the queued
+  // tasks.
   [[nodiscard]] bool should_call_worker() const noexcept {
     return workers.idle() > 0 && workers.starting() * kTasksPerWake < queue.startable() &&
            !paused && next_fits();
@@ -212,8 +211,8 @@ struct PoolState {
             (workers.starting() < kStartsAhead || is_sub_pool)) ||
            slots.running() + items > raise_at;
   }
-  // Does the same as must_grow(), for the current queue. For a sub-pool, returns whether its parent
-  // should accept another drain task, which would find a task.
+  // Returns must_grow() for the current queue. For a sub-pool, returns whether the parent should
+  // accept another drain task, because that drain task would find a task to run.
   [[nodiscard]] bool lacks_worker() noexcept;
   [[nodiscard]] std::size_t kept_workers() const noexcept {
     return std::min(options.min_workers, slots.capacity());
@@ -265,7 +264,7 @@ struct PoolState {
   [[nodiscard]] bool release_pause(std::uint64_t number) noexcept {
     return number == open_number && pause_holders > 0 && --pause_holders == 0 && !is_pause_wanted;
   }
-  // If the close does not drain the queue, moves the queued tasks to `dropped`.
+  // Closes the pool. Unless `mode` is Close::drain, moves the queued tasks to `dropped`.
   void close(Close mode, TaskQueue& dropped, Effects& effects) noexcept;
   [[nodiscard]] PoolStats read() const noexcept;
 
@@ -287,48 +286,49 @@ struct PoolState {
   [[nodiscard]] bool relies_on_drain_in_queue() const noexcept {
     return waits_at_parent && may_wait_for_parent();
   }
-  // Returns whether no drain task would run for a caller that blocks. A single drain task serves
-  // all waiting submitters.
+  // Returns whether a submitter must request a drain task before it blocks, because none is
+  // pending. A single drain task serves all blocked submitters.
   [[nodiscard]] bool must_wait_at_parent(std::size_t weight) const noexcept {
     return is_sub_pool && !waits_at_parent && workers.starting() == 0 &&
            workers.live() < slots.capacity() && has_room(weight);
   }
-  // Returns whether a task is queued, or a nested sub-pool that has accepted tasks waits for room.
+  // Returns whether a task is queued, or a nested sub-pool waits for room.
   [[nodiscard]] bool has_accepted() noexcept;
 
   // The number of queued tasks for each starting worker. If the tasks are short, the starting
   // worker runs them one after another; otherwise it starts more workers (README.md).
   static constexpr std::size_t kTasksPerWake = 16;
-  // While this many workers are starting, only arriving workers start more workers. The first tasks
-  // of a burst then show how many more are needed: see README.md.
+  // While this many workers are starting, only a worker that has just arrived starts another,
+  // except in a sub-pool. A burst's first tasks show how many more are needed: see README.md.
   static constexpr std::size_t kStartsAhead = 16;
 
-  // The fields that each task changes are adjacent, because processors that share a pool pass their
-  // cache lines back and forth.
+  // The fields that each task changes are adjacent, because their cache lines move between the
+  // processors that use the pool.
   Slots slots;
   Counters counters;
   TaskQueue queue;
   bool closed = false;
   bool paused = false;
-  bool is_pause_wanted = false;  // pause() sets it, resume() clears it.
-  bool is_stopped = false;       // The pool makes or has made a stop request to all tasks.
+  bool is_pause_wanted = false;  // pause() sets it; resume() clears it.
+  bool is_stopped = false;       // Set by Close::cancel, before the tasks get the stop request.
   bool closing = false;          // Set before the sub-pools are closed.
   bool waits_at_parent = false;  // This sub-pool is in the parent's wait queue with a drain task.
   const bool is_sub_pool;
-  std::size_t raise_at = SIZE_MAX;  // A load above this value raises the limit of workers.
+  std::size_t raise_at = SIZE_MAX;  // A load above this value raises workers.limit().
   WorkerSet workers;
   Waiters waiters;
   std::size_t in_callers = 0;  // Tasks that run in submit().
   std::size_t users = 0;
   std::size_t pause_holders = 0;  // The number of PauseScopes.
-  std::uint64_t open_number = 1;  // A close ends the pauses that began before it.
+  std::uint64_t open_number = 1;  // Each close increments it, and ends earlier pauses.
   BackgroundFiber reaper;
   BackgroundFiber autoscaler;
   BackgroundFiber ticker;
   const PoolOptions& options;
 
  private:
-  // Called when a worker leaves. Retires idle workers if no task is left, and admits submitters.
+  // Called when a worker leaves or begins to clear. Retires surplus workers, and all idle workers
+  // of a closed pool with an empty queue. Admits blocked submitters.
   void pass_work_on(Effects& effects) noexcept;
   void accept_weight(std::size_t weight) noexcept {
     slots.accept(weight);

@@ -1,4 +1,4 @@
-// Reports exceptions that no caller waits for.
+// Reports exceptions of tasks that no caller receives.
 #include <cstdio>
 #include <exception>
 #include <string>
@@ -46,8 +46,7 @@ void report(const PoolOptions& options, const std::exception_ptr& exception,
   try {
     options.on_exception(exception, task);
   } catch (...) {
-    // If the handler throws, the worker must keep its slot, and no caller can receive the
-    // exception.
+    // The exception must not end the worker, and no caller can receive it. It is therefore logged.
     from_handler = std::current_exception();
   }
   if (from_handler) log(options, "on_exception threw", from_handler);
@@ -60,7 +59,7 @@ void log(const PoolOptions& options, std::string_view event,
   try {
     line = line_about(event, options.name, exception);
   } catch (...) {
-    line.clear();  // No memory is available: the line has only the event.
+    line.clear();  // No memory is available, so only the event is logged.
   }
   const std::string_view told = line.empty() ? event : std::string_view(line);
   if (was_logged(options, told)) return;

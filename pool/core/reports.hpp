@@ -7,7 +7,7 @@
 
 namespace weft::pool {
 
-// Passes the exception to the pool's handler. May park.
+// Passes the exception to the pool's handler, or to log() if there is none. May park.
 void report(const PoolOptions& options, const std::exception_ptr& exception,
             const TaskInfo& task) noexcept;
 // Passes a line about the exception to the pool's logger, or writes it to stderr. May park.

@@ -13,11 +13,11 @@ namespace weft::pool {
 // A slot is the right to run one task. A task of weight w counts w times: towards the load from its
 // acceptance, and towards the used slots from its start.
 // Invariants
-//   I1  load_ is the weight of all running and queued tasks. An acceptance keeps load_ within
-//       bound_, which is the capacity plus the places of the queue, minus the reserved places.
-//   I2  used() is the weight of the running tasks. It is within capacity_, except while tasks run
-//       that were started under a larger capacity, or while a single running task is heavier than
-//       the capacity.
+//   I1  load_ is the weight of all running and queued tasks. A new task may raise load_ at most to
+//       bound_: the capacity plus the queue capacity, minus the reserved places. See has_room().
+//   I2  used() is the weight of the running tasks. It exceeds capacity_ only while tasks run that
+//       were started under a larger capacity, or while the only running task is heavier than the
+//       capacity.
 //   I3  While any slot is reserved, no task starts, because a heavy task waits to get its slots
 //       back.
 class Slots {
@@ -38,9 +38,9 @@ class Slots {
   [[nodiscard]] std::size_t load() const noexcept { return load_; }
   [[nodiscard]] std::size_t used() const noexcept { return running_ + extra_running_; }
 
-  // Returns whether a task of that weight can be accepted. If a resize made a task too heavy, it
-  // can be accepted only when no other task will end or start before it. This is the case if keys
-  // hold up the whole load (`held_up`); the holders of the keys may be waiting for the heavy task.
+  // Returns whether a task of that weight can be accepted. A resize can make a task too heavy. The
+  // pool accepts such a task only when no task runs and keys hold up all queued tasks (`held_up`),
+  // because the keys' holders may be waiting for it.
   [[nodiscard]] bool has_room(std::size_t weight, std::size_t held_up) const noexcept {
     return weight <= left_of(bound_, load_) || (weight > 1 && load_ == held_up);
   }
@@ -49,8 +49,8 @@ class Slots {
   [[nodiscard]] bool has_room_beside_running(std::size_t weight) const noexcept {
     return weight <= left_of(bound_, used()) || (weight > 1 && used() == 0);
   }
-  // Returns whether one more task that its key holds up has a place. `held_up`: the weight of all
-  // tasks that keys hold up; these tasks occupy places of the queue, but no slots.
+  // Returns whether the queue has room for another task that its key holds up. `held_up` is the
+  // weight of all tasks that keys hold up; these tasks use room in the queue, but no slots.
   [[nodiscard]] bool has_place_behind_key(std::size_t held_up, std::size_t weight) const noexcept {
     return weight <= left_of(queue_capacity_, held_up);
   }
@@ -62,7 +62,7 @@ class Slots {
       return true;  // The worker that would take the task has a slot.
     return running_ == 0 || weight <= left_of(capacity_, used());
   }
-  // Returns whether a plain task that is not queued yet can start with an available worker.
+  // Returns whether a new plain task could start at once if a worker were available.
   [[nodiscard]] bool can_start_newcomer() const noexcept {
     return extra_running_ == 0 && reserved_ == 0;
   }
@@ -95,9 +95,9 @@ class Slots {
     end(weight);
     ++released_;
   }
-  // A slot on which a queued task relies is not free (I1). But no task starts while a heavy task
-  // waits for its slots. In that case no queued task relies on a slot, and tasks that wait for
-  // slots must be able to continue.
+  // A slot on which a queued task relies is not free (I1). However, while a heavy task waits for
+  // its slots, no task starts, so no queued task relies on a slot. Tasks that wait for slots must
+  // then be able to continue.
   [[nodiscard]] bool can_reacquire(std::size_t weight) const noexcept {
     if (weight > 1) return used() == 0 || weight <= left_of(capacity_, used());
     return used() < capacity_ && (reserved_ > 0 || load_ < whole_bound());
@@ -111,7 +111,7 @@ class Slots {
   // plain task gets the slot back when the other task ends.
   void lend() noexcept { ++released_; }
   void end_loan() noexcept { --released_; }
-  // A running task of that weight needs only one slot from now on.
+  // Frees all slots of a running task of that weight, except one slot.
   void shrink(std::size_t weight) noexcept {
     extra_running_ -= weight - 1;
     load_ -= weight - 1;
@@ -131,7 +131,7 @@ class Slots {
     ++running_;
     extra_running_ += weight - 1;
   }
-  // Computed in this way so that no weight overflows.
+  // Returns 0 if `part` is larger. Callers use differences, because sums of weights could overflow.
   [[nodiscard]] static std::size_t left_of(std::size_t whole, std::size_t part) noexcept {
     return whole - std::min(whole, part);
   }
@@ -145,7 +145,7 @@ class Slots {
 
   std::size_t load_ = 0;
   std::size_t running_ = 0;
-  std::size_t extra_running_ = 0;  // The slots of running tasks beyond the first slot of each.
+  std::size_t extra_running_ = 0;  // Slots of running tasks, without each task's first slot.
   std::size_t bound_ = 0;
   std::size_t reserved_ = 0;
   std::size_t capacity_ = 0;

@@ -7,7 +7,7 @@
 
 namespace weft::pool {
 
-// A list of tasks with attributes; the owner's lock guards it.
+// A list of reusable tasks with attributes; the owner's lock guards it.
 class SpareTasks {
  public:
   SpareTasks() noexcept = default;

@@ -81,9 +81,9 @@ std::optional<std::error_code> PoolCore::accept_if_room(PoolItem& item, Effects&
     std::error_code error;
     if (state_.must_grow(state_.queue.startable_with(item)) && !state_.relies_on_drain_in_queue())
         [[unlikely]] {
-      // This starts the worker first, so that no task is accepted without a worker to run it.
+      // The pool starts the worker first, so that it accepts no task without a worker to run it.
       error = start_worker_for(item, effects);
-      // Another caller may have closed the pool, because the lock was released meanwhile.
+      // Another caller may have closed the pool, because the start released the lock.
       if (state_.closed) continue;
       if (error == Errc::full) return {};
     } else if (!state_.queue.has_room_for(item)) [[unlikely]] {
@@ -144,11 +144,11 @@ std::error_code PoolCore::submit_blocking(PoolItem& item, const Until& until) {
 }
 
 // A task of weight 1 replaces one other task, so it overtakes no submitter that waits for room; a
-// heavier task may replace several. The function does not release the lock in between. So if a
-// drain task is dropped, its sub-pool cannot take the place with a new drain task.
+// heavier task may replace several tasks. All replacements occur under one hold of the lock. If a
+// drain task is dropped, its sub-pool therefore cannot take the place with a new drain task.
 std::error_code PoolCore::submit_dropping(PoolItem& item, Effects& effects) {
   const std::size_t weight = TaskQueue::weight_of(item);
-  PoolItem dropped;  // Destroyed without the lock, because its end wakes waiters.
+  PoolItem dropped;  // Destroyed without the lock, because its destruction wakes waiters.
   std::vector<PoolItem> dropped_before;
   for (;;) {
     if (!state_.can_drop_for(item)) return answered(Errc::full, effects);

@@ -39,7 +39,7 @@ class TimingBook {
     if (outcome == Outcome::cancelled || outcome == Outcome::drained) return;
     timings_.queue_wait.record(std::chrono::nanoseconds(lap.started - lap.submitted));
     timings_.run_time.record(std::chrono::nanoseconds(lap.ended - lap.started));
-    // The laps of different workers are not always recorded in the order in which they end.
+    // Workers may record laps in a different order than the tasks ended.
     first_end_ = std::min(first_end_, lap.ended);
     last_end_ = std::max(last_end_, lap.ended);
   }

@@ -11,9 +11,9 @@
 
 namespace weft::pool {
 
-// A caller that is parked in submit until there is room for its task; the object is on the caller's
-// stack. `slot` points to the caller's PoolItem; `amount` is the caller's number in the order of
-// arrival.
+// A caller that is parked in a submit function until the pool has room for its task, or a SubPool.
+// A caller's object is on its stack. `slot` points to the PoolItem that waits for room; `amount` is
+// the submitter's number in the order of arrival.
 struct Submitter : detail::Waiter {
   [[nodiscard]] detail::PoolItem& item() const noexcept {
     return *static_cast<detail::PoolItem*>(slot);
@@ -22,10 +22,10 @@ struct Submitter : detail::Waiter {
 };
 
 // Keeps blocked submitters in two lists. Submitters in the first list wait for room, in FIFO order.
-// A submitter in the second list has a task that another task with the same key holds up; the
-// submitter waits for a place after that task. Submitters in the first list never wait for
-// submitters in the second, because the holder of a key may itself wait for room. The owner's lock
-// guards the lists. Invariant: both lists are in the order of arrival.
+// In the second list, each submitter's task is held up by another task with the same key. The
+// submitter waits until the queue has room after that other task. Submitters in the first list
+// never wait for submitters in the second, because the holder of a key may itself wait for room.
+// The owner's lock guards the lists. Invariant: both lists are in the order of arrival.
 class BlockedSubmitters {
  public:
   // The size includes submitters that have given up, until they remove themselves or another caller
@@ -47,7 +47,7 @@ class BlockedSubmitters {
     list_of(submitter).erase(submitter);
     --size_;
   }
-  // Removes the submitter and ends its wait. Returns false if it has given up.
+  // Removes the submitter and ends its wait. Returns false if the submitter has given up.
   [[nodiscard]] bool claim(Submitter& submitter) noexcept {
     erase(submitter);
     return detail::WaitList::try_claim(submitter);
@@ -64,12 +64,12 @@ class BlockedSubmitters {
   void erase_if_linked(detail::Waiter& waiter) noexcept {
     if (waiter.linked) erase(static_cast<Submitter&>(waiter));
   }
-  // Moves the submitter from the list for room to the list for its key.
+  // Moves the submitter from the first list, for room, to the second list, for its key.
   void wait_behind_key(Submitter& submitter) noexcept {
     move(submitter, for_room_, behind_keys_, true);
   }
   // Called when no task holds the key any more. Moves the first submitter that waits for the key to
-  // the list for room.
+  // the first list.
   void release_key(const TaskKey& key) noexcept {
     detail::Waiter* waiter = behind_keys_.front();
     while (waiter != nullptr && !has_key(*waiter, key)) waiter = waiter->next;

@@ -1,4 +1,4 @@
-// The loop of a worker: it arrives, runs tasks, idles, and leaves.
+// The loop of a worker, which arrives, runs tasks, idles, and leaves the pool.
 #include "pool/core/worker_loop.hpp"
 
 #include <utility>
@@ -12,7 +12,7 @@ using detail::PoolItem;
 
 namespace {
 
-// An arriving worker that sees more tasks than starting workers calls this many workers. With two
+// An arriving worker that sees more tasks than starting workers calls at most this many. With two
 // calls each, the calls form a tree: n blocking tasks have n workers after log2(n) passes through
 // the run queue.
 constexpr int kCallsOnArrival = 2;
@@ -65,8 +65,8 @@ class WorkerLoop {
     return core_.options().idle_timeout != kNever &&
            state_.workers.staying() > state_.kept_workers();
   }
-  // Returns false if the worker has left. Returns true if the worker has destroyed objects and
-  // still has its place; the caller must then call come_back().
+  // Returns false if the worker has left the pool. Returns true if the worker has destroyed objects
+  // and still has its place; the caller must then call come_back().
   [[nodiscard]] bool clear_or_leave() noexcept WEFT_RELEASES(core_.spin_lock());
   // Called while the worker counts as clearing. Returns false if the worker has given up its place
   // meanwhile.
@@ -87,16 +87,16 @@ class WorkerLoop {
   PoolWorker self_;
 };
 
-// Returns true if it has taken a task, whose slot then counts as running. Returns false if the
-// worker has been retired, and no longer counts as live.
+// Returns true if the worker has taken a task, whose slot then counts as running. Returns false if
+// the worker has been retired, and no longer counts as live.
 //
-// Wakes the waiters of a finished job only once the job's slot has been reused or is free. So a
-// caller that has waited for a task can rely on the slot.
+// Wakes the waiters of a finished job only once the job's slot has been reused or is free. A caller
+// that has waited for a task can therefore rely on the slot.
 bool WorkerLoop::next_task() noexcept {
   Effects& effects = self_.effects;
   bool try_reaper = true;
   bool try_admitting = true;
-  bool was_retired = false;  // Set if the worker is retired while it idles; it then tries again.
+  bool was_retired = false;  // Set if the worker is retired while idle; it then looks for a task.
   for (;;) {
     const bool arriving = self_.starting;
     if (arriving) state_.workers.arrive_again();
@@ -126,7 +126,7 @@ bool WorkerLoop::next_task() noexcept {
       step_out();
       core_.lock();
       core_.match_up();       // Releases the lock.
-      try_admitting = false;  // If no submitter was admitted, memory is short.
+      try_admitting = false;  // If no submitter was admitted, no memory is available.
     } else if (try_reaper && reaper_is_due()) {
       state_.workers.depart();
       self_.starting = true;
@@ -157,8 +157,8 @@ bool WorkerLoop::clear_or_leave() noexcept {
   Effects& effects = self_.effects;
   const bool clears = self_.has_objects();
   clears ? state_.begin_clearing(effects) : state_.retire_self(effects);
-  // The worker makes room by leaving, without a pop. So the queue may have to grow for an admitted
-  // submitter.
+  // A worker that leaves makes room without a pop. The queue may therefore have to grow for an
+  // admitted submitter.
   const bool may_admit_more = !state_.waiters.blocked.empty() && state_.slots.has_room();
   may_admit_more ? core_.match_up(effects) : core_.unlock(effects);
   return clears && clear();

@@ -6,16 +6,15 @@
 namespace weft::pool {
 
 // The FiberLocal values that tasks have created on the fiber of a worker, such as the objects of
-// per_worker(). A worker that is retired destroys the values, and counts as live until then. So the
-// capacity bounds the number of workers with such values. There is one exception: before a
-// destructor waits for the worker's own pool, the worker gives up its place. Only the worker calls
-// the functions, except empty(), which other threads call under the pool's lock while the worker
-// idles.
+// per_worker(). A retired worker counts as live until it has destroyed the values. The capacity
+// therefore bounds the number of workers with such values. There is one exception: if a destructor
+// waits for the worker's own pool, the worker first gives up its place. Only the worker calls these
+// functions. However, other threads call empty() under the pool's lock while the worker idles.
 class WorkerObjects {
  public:
   // Makes the record of a worker that never has such values.
   WorkerObjects() noexcept = default;
-  // `locals` is the list of the fiber; the objects are the nodes before `end`.
+  // `locals` is the fiber's list of FiberLocals; the worker's objects are the nodes before `end`.
   WorkerObjects(detail::LocalNode*& locals, const detail::LocalNode* end) noexcept
       : locals_(&locals), end_(end) {}
 

@@ -1,4 +1,4 @@
-// The workers of a pool: their numbers, and the list of idle workers.
+// The workers of a pool: how many there are in each state, and the list of idle workers.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +24,7 @@ struct PoolWorker : detail::Waiter {
     return objects != nullptr && !objects->empty();
   }
 
-  WorkerObjects* const objects = nullptr;  // Null: the worker never has objects.
+  WorkerObjects* const objects = nullptr;  // Null if the worker never has objects.
   PoolWorker* hotter = nullptr;            // The neighbor that went idle later.
   PoolWorker* colder = nullptr;            //
   std::uint64_t idle_since = 0;            // The epoch when it went idle.
@@ -36,20 +36,20 @@ struct PoolWorker : detail::Waiter {
   // The outcome of its last task.
   detail::PoolJob::Outcome outcome = detail::PoolJob::Outcome::completed;
   std::exception_ptr thrown;  // The exception of a plain task, until it is reported.
-  Lap lap;                    // The times of that task, if they are measured.
-  Effects effects;            // The effects of the end of that task.
+  Lap lap;                    // The times of its last task, if they are measured.
+  Effects effects;            // The effects of the end of its last task.
 };
 
-// A plain value; the owner's lock guards it. A live worker is in one of four states. A running
-// worker runs a task. An idle worker is in a list that begins with the most recently used worker. A
-// starting worker has been spawned or woken, and does not look for a task yet. A clearing worker
-// has been retired, and destroys the objects of its tasks. A sub-pool's workers are its drain
-// tasks, which never idle.
+// A plain value; the owner's lock guards it. A live worker has one of limit() places. It looks for
+// a task under the lock, or is in one of four states. A running worker runs a task. An idle worker
+// is in a list that begins with the most recently used worker. A starting worker has been spawned
+// or woken, and does not look for a task yet. A clearing worker has been retired, and destroys its
+// tasks' objects. A sub-pool's workers are drain tasks, which are never idle.
 // Invariants
-//   I1  live() = running + idle() + starting() + clearing (+ the worker that is looking).
+//   I1  live() = running + idle() + starting() + clearing (+ the worker that looks for a task).
 //   I2  idle_since never increases from front to back.
-//   I3  When a clearing worker has finished, it looks for a task, unless it has given up its place.
-//       Until then no other worker takes that place. Unchecked: the statement concerns the future.
+//   I3  A clearing worker looks for a task afterwards, unless it has given up its place. Until then
+//       no other worker takes that place. Unchecked: the statement concerns the future.
 class WorkerSet {
  public:
   explicit WorkerSet(WakeOrder order) noexcept : order_(order) {}
@@ -59,8 +59,8 @@ class WorkerSet {
   [[nodiscard]] std::size_t staying() const noexcept { return staying_; }
   [[nodiscard]] std::size_t idle() const noexcept { return idle_; }
   [[nodiscard]] std::size_t starting() const noexcept { return starting_; }
-  // Returns how many workers may live. Workers beyond this limit are surplus and must be retired.
-  // Clearing workers have already been retired.
+  // Returns the maximum number of workers. Workers beyond this limit are surplus and must be
+  // retired, except clearing workers, which have already been retired.
   [[nodiscard]] std::size_t limit() const noexcept { return limit_; }
   void set_limit(std::size_t limit) noexcept {
     limit_ = limit;
@@ -82,7 +82,7 @@ class WorkerSet {
     ++fresh_;
     check_live();
   }
-  // Called when the start of a worker, which begin_start() has counted, has failed.
+  // Called when a worker that begin_start() has counted could not be started.
   void fail_start() noexcept {
     --started_;
     if (cancelled_starts_ > 0) {
@@ -130,7 +130,7 @@ class WorkerSet {
     return take(order_ == WakeOrder::lifo ? *hottest_ : *coldest_);
   }
 
-  // Called when a running or looking worker gives up its place.
+  // Called when a worker that runs a task, or looks for one, gives up its place.
   void leave() noexcept {
     --staying_;
     ++retired_;
@@ -143,21 +143,21 @@ class WorkerSet {
     ++clearing_;
     count_places();
   }
-  // Called when a clearing worker has finished; the worker then looks for a task.
+  // Called when a clearing worker has destroyed the objects; the worker then looks for a task.
   void end_clearing() noexcept {
     ++staying_;
     --clearing_;
     count_places();
   }
-  // Called when a clearing worker gives up its place permanently before it has finished.
+  // Called when a clearing worker gives up its place permanently, before all objects are destroyed.
   void leave_clearing() noexcept {
     end_clearing();
     leave();
   }
-  // Retires the worker that has idled longest. If the worker has no objects, its place is free at
-  // once, although its fiber has not ended yet. No caller is refused or blocked because a worker
-  // clears. The pool accepts a task that arrives meanwhile; if no other worker can run the task,
-  // this worker runs it. Requires an idle worker.
+  // Retires the worker that has been idle longest. If the worker has no objects, its place is free
+  // at once, although its fiber has not ended yet. A clearing worker causes no refusal and blocks
+  // no submitter. The pool accepts tasks meanwhile; the worker itself runs them afterwards if no
+  // other worker can. Requires an idle worker.
   void retire_coldest(Effects& effects) noexcept {
     PoolWorker& worker = take(*coldest_);
     worker.retired = true;
@@ -166,8 +166,8 @@ class WorkerSet {
   }
   // Returns whether a spawned worker has not arrived yet.
   [[nodiscard]] bool has_fresh() const noexcept { return fresh_ > 0; }
-  // Retires a spawned worker, which will leave when it arrives. Such a worker has no objects.
-  // Requires that has_fresh() returns true.
+  // Retires a spawned worker, which will leave when it arrives. Such a worker has no objects to
+  // destroy. Requires that has_fresh() returns true.
   void retire_fresh() noexcept {
     --starting_;
     --fresh_;
@@ -177,14 +177,14 @@ class WorkerSet {
   void retire_idle(Effects& effects) noexcept {
     while (idle_ > 0) retire_coldest(effects);
   }
-  // Retires idle workers first, and then spawned workers. A worker that call() has taken may have
-  // objects, so it is not retired here; it finds that it is surplus when it arrives.
+  // Retires idle workers first, and then spawned workers that have not arrived. A worker that
+  // call() has taken may have objects. It is therefore not retired here, but when it arrives.
   void retire_surplus(Effects& effects) noexcept {
     while (has_surplus() && idle_ > 0) retire_coldest(effects);
     while (has_surplus() && has_fresh()) retire_fresh();
   }
   void end_epoch() noexcept { ++epoch_; }
-  // A worker stored an `idle_since` that is two epochs old between one and two idle timeouts ago.
+  // If `idle_since` is two epochs old, the worker has been idle for one to two idle timeouts.
   [[nodiscard]] bool coldest_is_stale() const noexcept {
     return idle_ > 0 && epoch_ - coldest_->idle_since >= 2;
   }
@@ -207,7 +207,7 @@ class WorkerSet {
     --idle_;
     return worker;
   }
-  // places_ is a separate field, because each submit reads it.
+  // places_ is a separate field, because each submit() reads it.
   void count_places() noexcept { places_ = limit_ - std::min(limit_, clearing_); }
 
   std::size_t starting_ = 0;
@@ -216,9 +216,9 @@ class WorkerSet {
   PoolWorker* coldest_ = nullptr;
   std::size_t staying_ = 0;
   std::size_t limit_ = 0;
-  std::size_t places_ = 0;  // The limit, less the clearing workers.
+  std::size_t places_ = 0;  // limit_ minus clearing_, or 0.
   std::size_t clearing_ = 0;
-  std::size_t fresh_ = 0;  // Starting workers that were spawned.
+  std::size_t fresh_ = 0;  // The starting workers that were spawned, not woken.
   // The number of spawned workers that were retired before they arrived.
   std::size_t cancelled_starts_ = 0;
   std::uint64_t epoch_ = 0;

@@ -1,12 +1,12 @@
 // Releases the slots of a task while it waits.
 //
-// A task that waits for its own pool would hold a slot that the awaited task may need. With a
-// capacity of 1 it would wait forever. So the task gives the slot back and does not count as
-// running. After its wait, it takes a free slot, or the next slot that becomes free, before queued
-// tasks. Never more than `capacity` tasks run, and the queue keeps its bound. A task with a weight
-// gives back all its slots, and takes all of them again. While it waits for the slots, no task
-// starts, and their places are not available to new tasks. Otherwise light tasks could keep the
-// heavy task waiting forever.
+// A task that waits for its own pool would hold a slot that the awaited task may need. In a pool
+// with a capacity of 1, the task would wait forever. The task therefore gives the slot back, and
+// does not count as running. After its wait, it takes a free slot, or the next slot that becomes
+// free, before queued tasks. At most `capacity` tasks run at any time, and the queue never exceeds
+// its capacity. A task with a weight gives all its slots back, and later takes as many at once.
+// While it waits for them, the pool starts no task, and reserves room for the slots. Otherwise
+// light tasks could keep the heavy task waiting forever.
 #include <weft/detail/blocking_scope.hpp>
 #include <weft/detail/pool_job.hpp>
 
@@ -19,7 +19,7 @@ namespace {
 
 // Visits the slots from the innermost pool outwards. A task with a slot of a sub-pool may wait for
 // a slot of its parent. The holder of the parent's slot never waits for a slot of the sub-pool,
-// because a drain task takes only free slots. So no cycle of waits can form.
+// because a drain task takes only free slots. The waits therefore form no cycle.
 template <class Action>
 void for_each_slot(pool::Registration* innermost, Action action) {
   for (auto* entry = innermost; entry != nullptr; entry = entry->outer()) {
@@ -27,9 +27,9 @@ void for_each_slot(pool::Registration* innermost, Action action) {
   }
 }
 
-// Returns the caller's slots, if it is a task of a pool with that root. A retired worker that calls
-// this function in a destructor has no slot. Such a worker gives up its place, because the awaited
-// task may need the place.
+// Returns the innermost registration with a slot if the caller is a task of a pool with that root.
+// A worker that is destroying its tasks' objects has no slot. It gives up its place among the
+// workers, because the awaited task may need the place.
 pool::Registration* slots_of(pool::Registration* entry, const pool::PoolCore* root) noexcept {
   while (entry != nullptr && !entry->may_release()) {
     const bool may_give_up = entry->is_clearing() && &entry->core() == root;

@@ -28,9 +28,9 @@ bool has_turn(PoolCore& sub_pool, Turn turn) noexcept {
 }
 
 // A task of weight n needs n slots of each parent; its drain task has one of them. The drain task
-// first gives this slot back, and then takes all n slots at once, like a task after a wait. So a
-// task that waits for slots of a pool holds no slot of that pool. The task has already left the
-// sub-pool's queue, and counts as running in the sub-pool.
+// first gives this slot back, and then takes all n slots at once, like a task after a wait. A task
+// that waits for slots of a pool therefore holds no slot of that pool. The task has already left
+// the sub-pool's queue, and counts as running in the sub-pool.
 class SlotsOfParents {
  public:
   explicit SlotsOfParents(Registration& drain) noexcept
@@ -81,7 +81,7 @@ class Drain {
  public:
   explicit Drain(PoolCore& core) noexcept : core_(core), state_(core.state()) {}
 
-  // Returns the last job, which the caller must complete; null if there is no such job.
+  // Returns the last job, which the caller must complete, or null if there is no such job.
   [[nodiscard]] PoolJob* run() noexcept {
     PoolItem item;
     Registration registration(core_, item);
@@ -106,18 +106,18 @@ class Drain {
     core_.runner().run(item, self_);
   }
 
-  // Returns false if no task is left. If there is a next task, this call wakes the waiters of the
-  // previous job, because the job's slot is in use again. Otherwise the parent wakes them when it
-  // frees the drain task's slot, together with the job's slot.
+  // Returns false if no task is left, or the drain task must not run another now. Otherwise wakes
+  // the waiters of the previous job, because the next task has taken over the job's slot. After
+  // false, the parent wakes these waiters when it frees the drain task's slot.
   bool next(PoolItem& item, Turn turn) noexcept WEFT_RELEASES(core_.spin_lock()) {
     Effects& effects = self_.effects;
     state_.tell_counted(effects);
     state_.return_slots(effects);
     if (state_.paused) {
-      // This drain task arrives during a pause, so a blocked submitter can use its place.
+      // A drain task runs nothing during a pause. Its place can serve a blocked submitter instead.
       (void)state_.admit_one(nullptr, effects);
     } else if (!state_.waiters.blocked.empty()) {
-      state_.workers.depart();  // This drain task keeps its place.
+      state_.workers.depart();  // It still counts as a worker.
       state_.admit_blocked(effects);
       state_.workers.arrive_again();
     }
@@ -142,7 +142,7 @@ class Drain {
     self_.effects.wake_all(settled.waiters);
     if (settled.is_last || settled.is_unused) self_.effects.destroy(job);
   }
-  // If the job's handle was dropped, releases the lock for part of the work.
+  // If the job's handle was dropped, releases the lock while it drops the job's outcome.
   void end(PoolItem& item) noexcept WEFT_REQUIRES(core_.spin_lock()) {
     std::size_t weight = 1;
     finished_ = std::exchange(item.job, nullptr);
@@ -199,7 +199,7 @@ PoolJob::Settled DrainTask::settle(Outcome /*outcome*/) noexcept {
   Effects effects;
   if (finished_ != nullptr) {
     const Settled settled = finished_->settle(outcome_);
-    if (settled.is_last) return {.is_last = true};  // The destructor then destroys the job.
+    if (settled.is_last) return {.is_last = true};  // ~DrainTask() destroys the job.
     effects.wake_all(settled.waiters);
     if (!settled.is_unused) finished_ = nullptr;
   }

@@ -8,9 +8,9 @@ namespace weft::pool {
 class PoolCore;
 class Registration;
 
-// Runs the item, a job of run(), to its end in the slot of `caller`, if the caller is a task of the
-// pool. Returns false, and changes nothing, if the pool must run the item: if another task is
-// first, a worker is available, or the caller has no slot to lend. Parks.
+// Runs `item`, the job of a run() call, to its end in the slot of `caller`, if the caller is a task
+// of the pool. Returns false if another task is next, a worker is available, the pool is paused,
+// the caller has no slot to lend or is in a Submitting scope. The pool must then run it. Parks.
 [[nodiscard]] bool run_in_slot_of(Registration* caller, PoolCore& core,
                                   detail::PoolItem& item) noexcept;
 

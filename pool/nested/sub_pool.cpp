@@ -1,8 +1,8 @@
 // Implements sub-pools: pools whose tasks run in the slots of another pool.
 //
-// A sub-pool has no fibers. Where another pool would start a worker, a sub-pool submits a drain
+// A sub-pool has no worker fibers. Where another pool would start a worker, it submits a drain
 // task to its parent. The drain task runs the sub-pool's tasks one after another, in its own slot.
-// So neither pool can exceed its capacity. README.md explains the rest.
+// Neither pool can therefore exceed its capacity. See "Pools inside pools" in pool/README.md.
 #include "pool/nested/sub_pool.hpp"
 
 #include <algorithm>
@@ -20,8 +20,8 @@ using detail::Waiter;
 
 namespace {
 
-// The caller must hold the lock. Enters and returns the first sub-pool, from `sub_pool` on, that
-// has not ended; null if all have ended.
+// The caller must hold the lock. Skips sub-pools that have ended, starting at `sub_pool`. Enters
+// and returns the next one; null if all have ended.
 SubPool* enter_first(SubPool* sub_pool) noexcept {
   while (sub_pool != nullptr && sub_pool->has_ended) sub_pool = sub_pool->next_sub_pool;
   if (sub_pool != nullptr) ++sub_pool->core.shared_state().users;
@@ -61,7 +61,7 @@ void PoolNesting::move_out(PoolCore& parent) noexcept {
   if (self_->linked) parent.shared_state().waiters.blocked.erase(*self_);
   const PoolItem unused = std::move(self_->drain);
   core_.unlock();
-  // Waits until all callers that have entered the pool have left it. Later callers find no pool.
+  // Waits until all callers that have entered the pool have left it. enter() now returns null.
   (void)core_.wait(Condition::joined, 0, {});
   core_.lock();
   SubPool* const next = self_->next_sub_pool;
@@ -77,7 +77,7 @@ void PoolNesting::lock_with_sub_pools_closed(Close mode) noexcept {
   core_.lock();
   do {
     state.closing = true;
-    // A sub-pool keeps its place in the list until every caller that has entered it has left.
+    // A sub-pool stays in the list until all callers that have entered it have left.
     for (SubPool* sub_pool = enter_first(first_sub_pool_); sub_pool != nullptr;) {
       PoolCore& core = sub_pool->core;
       core_.unlock();
@@ -109,8 +109,8 @@ void PoolNesting::take_out_idle_sub_pools() noexcept {
 
 // ---- Asking for workers
 
-// Replaces the start of a worker. On success, the parent has accepted a drain task or, if
-// `when_full` is to block, the sub-pool waits for room.
+// Called instead of starting a worker. On success, the parent has accepted a drain task or, if
+// `when_full` is OnFull::block, the sub-pool waits for room.
 std::error_code PoolNesting::ask_for_worker(OnFull when_full, Effects& effects) noexcept {
   PoolItem item;
   core_.unlock();
@@ -132,8 +132,8 @@ std::error_code PoolNesting::ask_for_worker(OnFull when_full, Effects& effects) 
   return error;
 }
 
-// A parent that is being closed accepts drain tasks only for accepted tasks, because its close ends
-// the waits of blocked callers.
+// A parent that is being closed accepts drain tasks only for accepted tasks. It needs none for
+// blocked submitters, because its close() ends their waits.
 std::error_code PoolNesting::hand_in(PoolItem& drain, OnFull when_full, Effects& effects) noexcept {
   PoolCore& parent = *core_.parent();
   std::error_code error = Errc::closed;
@@ -146,7 +146,7 @@ std::error_code PoolNesting::hand_in(PoolItem& drain, OnFull when_full, Effects&
                                        : std::make_error_code(std::errc::not_enough_memory);
 }
 
-// Makes the sub-pool wait at the parent like a blocked submitter, so that it gets room after
+// Adds the sub-pool to the parent's wait queue like a blocked submitter, so that it gets room after
 // earlier submitters. Returns false if no memory is available.
 bool PoolNesting::wait_for_room(PoolItem& drain, Effects& effects) noexcept {
   PoolCore& parent = *core_.parent();

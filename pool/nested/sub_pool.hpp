@@ -20,9 +20,9 @@ class PoolCore;
 
 // SubPool is the parent's record of a sub-pool; the sub-pool's drain tasks hold references to it.
 // Drain tasks may stay in the parent's queue for a long time, so a sub-pool that ends does not wait
-// for them. A drain task that runs later finds no pool. SubPool is also a submitter in the parent's
-// wait queue, but one that needs no wake. The lock of the pools guards it, except for the
-// references.
+// for them. If a drain task runs later, enter() returns null. A SubPool is also a submitter in the
+// parent's wait queue, but it needs no wake. The lock that pools with the same root share guards
+// all members except the reference count.
 // Order
 //   [sub-pool-refs]  release (acq_rel, both sides): the last release sees all uses.
 class SubPool : public Submitter {
@@ -40,12 +40,12 @@ class SubPool : public Submitter {
     if (references_.fetch_sub(1, detail::acq_rel) == 1) delete this;  // [sub-pool-refs]
   }
 
-  // The reference is valid while the caller is a user, while this object is in the parent's wait
+  // Refers to a live pool between enter() and leave(), while this object is in the parent's wait
   // queue, and until the pool ends.
   PoolCore& core;
   PoolCore& parent;
-  // The drain task that the parent will accept after earlier submitters. A refused item may stay
-  // here until the next item replaces it.
+  // The drain task that the parent will accept after the tasks of earlier submitters. An item
+  // that was not accepted may stay here; the next request then uses it.
   detail::PoolItem drain;
   bool has_ended = false;
   SubPool* next_sub_pool = nullptr;
@@ -58,9 +58,9 @@ class SubPool : public Submitter {
 };
 
 // A task of the parent that runs tasks of a sub-pool. The parent completes a drain task, like every
-// job, when it frees the slot. The drain task then also ends the waits for the sub-pool's last job,
-// and leaves the sub-pool. The sub-pool counts a drain task as a starting worker from its
-// acceptance. A drain task that is dropped before it runs corrects that count.
+// job, when it frees the slot. At that moment, the drain task also ends the waits for the last job
+// that it ran, and leaves the sub-pool. The sub-pool counts a drain task as a starting worker as
+// soon as the parent accepts it. A drain task that is dropped before it runs corrects that count.
 class DrainTask final : public detail::PoolJob {
  public:
   explicit DrainTask(SubPool& sub_pool) noexcept;
@@ -77,13 +77,13 @@ class DrainTask final : public detail::PoolJob {
   SubPool& sub_pool_;
   bool is_accepted_ = false;
   PoolCore* entered_ = nullptr;
-  PoolJob* finished_ = nullptr;  // The sub-pool's last job, whose waiters must be woken.
+  PoolJob* finished_ = nullptr;  // The last job that this task ran; its waiters must be woken.
   Outcome outcome_ = Outcome::completed;
 };
 
-// Implements the nesting of a pool: its record at its parent, and its list of sub-pools. For
-// clang's analysis, the shared lock has a different name in each pool, so the analysis cannot
-// follow calls between pools.
+// Keeps a pool's record at its parent, and the list of its sub-pools. Clang's thread safety
+// analysis treats the shared lock as a different lock in each pool, so it cannot check calls
+// between pools.
 class PoolNesting final : public Nesting {
  public:
   explicit PoolNesting(PoolCore& core);  // Throws std::bad_alloc.
@@ -105,8 +105,7 @@ class PoolNesting final : public Nesting {
 
   PoolCore& core_;
   SubPool* self_ = nullptr;  // The parent's record of this pool.
-  // Guarded by the lock of the pools. Unchecked: most functions access that lock under the name of
-  // another pool.
+  // Guarded by the shared lock. Unchecked: most functions lock it through another pool.
   SubPool* first_sub_pool_ = nullptr;
   PoolNesting* parent_ = nullptr;
 };

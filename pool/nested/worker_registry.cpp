@@ -20,8 +20,8 @@ Registration::Registration(PoolCore& core, const detail::PoolItem& running, Slot
   detail::locals() = this;
 }
 
-// Values that tasks created later precede this node in the list. If a worker has destroyed all
-// values, the list no longer contains this node.
+// FiberLocal values that were created later precede this node in the list. If a worker has
+// destroyed all its FiberLocal values, the list no longer contains this node.
 Registration::~Registration() {
   LocalNode** link = &detail::locals();
   while (*link != nullptr && *link != this) link = &(*link)->next;

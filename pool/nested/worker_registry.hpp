@@ -1,4 +1,4 @@
-// Records which fibers are workers, and of which pool.
+// Records which fibers are workers, and of which pools.
 #pragma once
 
 #include <cstddef>
@@ -12,11 +12,11 @@ namespace weft::pool {
 class PoolCore;
 class WorkerObjects;
 
-// Registers the caller as a runner of tasks of `core` while this object lives. The object is on the
+// While this object exists, the caller is registered as a worker of `core`. The object is on the
 // caller's stack, as a node in the list of the caller's FiberLocal values. A registration costs
-// nothing per task: a worker registers once, and only a task that is about to park reads the
-// registration. A drain task registers the fiber of its parent's worker once more. A fiber or
-// thread that runs a task in submit() also registers, without a slot.
+// nothing per task: a worker registers once. Only tasks that may park, or that submit on the long
+// path, read the registration. A drain task registers the fiber of its parent's worker once more. A
+// fiber or thread that runs a task in submit() also registers, without a slot.
 class Registration : private detail::LocalNode {
  public:
   enum class Slot : std::uint8_t { held, none };
@@ -39,37 +39,37 @@ class Registration : private detail::LocalNode {
   [[nodiscard]] bool has_slot() const noexcept {
     return slot_ == Slot::held && waits_ == 0 && !is_clearing();
   }
-  // Returns whether the registration owns a slot that it may release, or has released for a wait.
+  // Returns whether the registration owns a slot, even if a wait has released the slot.
   [[nodiscard]] bool may_release() const noexcept { return slot_ == Slot::held && !is_clearing(); }
   // Lends the slot to a task for which the caller waits, until end_lending(). Returns false if the
   // caller is a step of a loop, or if a step of one of the task's loops waits. Also returns false
-  // if the task has more than one slot, or none now.
+  // if the task has more than one slot, or currently has none.
   [[nodiscard]] bool try_lend_slot() noexcept;
   void end_lending() noexcept;
-  // The next two functions surround a wait of the task, or of a step of its loops. The first wait
-  // releases the slots; the end of the last wait parks until the task has the slots again. Waits
-  // may be nested, because a caller that waits may run a task in place of a worker.
+  // Called before and after a wait of the task, or of a step of its loops. The first begin_wait()
+  // releases the slots; the last end_wait() parks until the task has the slots again. Waits may be
+  // nested, because a caller that waits may run a task in place of a worker.
   void begin_wait() noexcept;
   void end_wait() noexcept;
-  // A drain task calls these functions before and after it changes its slots between two tasks.
+  // Called before and after a drain task exchanges its slot for the slots of a heavy task.
   void begin_absence() noexcept { ++waits_; }
   void end_absence() noexcept { --waits_; }
   // Called when the worker has been retired.
   void give_slot_up() noexcept { slot_ = Slot::none; }
-  // A worker calls this once. The objects of its tasks precede this node in the list of locals.
+  // Each worker calls this once. Its tasks' objects precede this node in the list of locals.
   void set_objects(WorkerObjects& objects) noexcept { objects_ = &objects; }
   [[nodiscard]] WorkerObjects make_objects() noexcept;
   // Returns whether the worker is destroying the objects of its tasks and still has its place in
   // the pool.
   [[nodiscard]] bool is_clearing() const noexcept;
-  // Requires that is_clearing() returns true. Called for a destructor that waits for the pool,
-  // whose tasks may need the place.
+  // Requires that is_clearing() returns true. Called when a destructor waits for the pool, because
+  // the pool's tasks may need the place.
   void give_place_up() noexcept;
   // Returns the number of slots of the running task; for a drain task, of the task that it runs.
   [[nodiscard]] std::size_t weight() const noexcept;
-  // `weight`: 0 if the drain task runs no task with a weight.
+  // A `weight` of 0 means that the drain task runs no task with a weight.
   void set_weight_of_drain(std::size_t weight) noexcept { weight_of_drain_ = weight; }
-  // Returns the previous registration, such as the registration at the parent.
+  // Returns the previous registration, for example the registration at the parent pool.
   [[nodiscard]] Registration* outer() const noexcept { return outer_; }
 
  private:
@@ -83,8 +83,8 @@ class Registration : private detail::LocalNode {
   Slot slot_;
   Registration* const outer_;
   WorkerObjects* objects_ = nullptr;
-  // While a task runs, the lock of the pool guards waits_ and lent_, because steps of its loops are
-  // separate fibers. Unchecked: before and after the task no lock is held.
+  // While a task runs, the pool's lock guards waits_ and lent_, because steps of the task's loops
+  // are other fibers. No annotation states this, as no lock is held before and after the task.
   unsigned waits_ = 0;
   Lent lent_ = Lent::no;
   std::size_t weight_of_drain_ = 0;

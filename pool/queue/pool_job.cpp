@@ -91,7 +91,7 @@ PoolJob::Outcome PoolJob::execute_attributed() noexcept {
       fail(std::current_exception());
     }
   }
-  // Once the job has ended, it must not call code of the program.
+  // Once the job has ended, it must not call user code.
   attributes.disarm();
   attributes.stop.remove();
   // A job that was dropped just before its acceptance still has its callable.
@@ -161,7 +161,7 @@ std::error_code PoolJob::reason_for_none() const noexcept {
 
 bool PoolJob::make_reusable() noexcept {
   if (kind_ != Kind::unwatched || references_.load(acquire) != 1) return false;  // [job-refs]
-  // Relaxed: the pool's lock hands the job to its next user.
+  // Relaxed: the pool's lock orders these stores before the next use of the job.
   state_.store(kPending, relaxed);
   is_accepted_.store(false, relaxed);
   return true;

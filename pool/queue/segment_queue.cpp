@@ -47,7 +47,7 @@ SegmentQueue::~SegmentQueue() {
 
 bool SegmentQueue::each_pop_makes_room() const noexcept {
   if (last_ == nullptr) return false;
-  // A pop from an older ring makes no room in the last ring. This happens in_older_rings times.
+  // The pops from the older rings make no room in the last ring; in_older_rings counts them.
   const std::size_t in_older_rings = size_ - last_->count;
   return last_->size() - last_->count >= in_older_rings;
 }

@@ -1,4 +1,4 @@
-// The accepted tasks of a pool that have not started.
+// The queue of a pool's plain tasks that have not started.
 #pragma once
 
 #include <bit>
@@ -16,9 +16,9 @@ namespace weft::pool {
 // owner allocates a segment outside the lock, and adds it under the lock.
 //
 // It is a chain of rings. The owner pushes items to the last ring and pops them from the first
-// ring. When the last ring is full, the owner adds a ring of twice its size. So a queue under a
-// steady load has one ring, which it reuses from the beginning whenever the ring is empty. The
-// owner's lock guards the queue.
+// ring. When the last ring is full, the owner adds a ring of twice its size. Under a steady load,
+// the queue therefore has one ring, which it reuses from the beginning whenever the ring is empty.
+// The owner's lock guards the queue.
 // Invariants
 //   I1  size_ is the sum of the counts of all rings, and only the last ring may be empty.
 //   I2  A drained ring that is not the last ring stays in drained_ until add() or trim() returns
@@ -51,7 +51,7 @@ class SegmentQueue {
 
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
   [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
-  // Return the numbers of all items removed so far, and of all items added so far.
+  // popped() and pushed() return how many items have been removed and added so far.
   [[nodiscard]] std::uint64_t popped() const noexcept { return popped_; }
   [[nodiscard]] std::uint64_t pushed() const noexcept { return popped_ + size_; }
   // Returns whether push() is possible now.
@@ -74,7 +74,7 @@ class SegmentQueue {
   // Moves the oldest item into `item`, which must be empty. Requires that the queue is not empty.
   void pop(detail::PoolItem& item) noexcept {
     Segment& ring = *first_;
-    // The moved-from place and the empty `item` both need no destructor call.
+    // Neither the moved-from place nor the empty `item` needs a destructor call.
     ::new (static_cast<void*>(&item))
         detail::PoolItem(std::move(*std::launder(ring.place(ring.head))));
     ++ring.head;
@@ -97,17 +97,17 @@ class SegmentQueue {
   // Adds `segment`, unless the queue no longer needs it. Returns segments that the caller must free
   // outside the lock.
   [[nodiscard]] Segments add(Segments segment) noexcept;
-  // Removes the memory by which an empty queue has grown, and returns it; the caller must free it
-  // outside the lock.
+  // Removes drained rings, and an empty queue's ring of more than kKeptSize and first_size_ places.
+  // Returns the memory; the caller must free it outside the lock.
   [[nodiscard]] Segments trim() noexcept;
 
  private:
-  static constexpr std::size_t kFirstSize = 16;  // A kilobyte, which malloc allocates fast.
+  static constexpr std::size_t kFirstSize = 16;  // One kilobyte, which malloc allocates quickly.
   static constexpr std::size_t kKeptSize = 1024;
 
   void drained_first() noexcept;
 
-  // The fields that each task changes come first, next to the owner's fields of this kind.
+  // The fields that each task changes come first, adjacent to such fields of the owner.
   std::size_t size_ = 0;
   std::uint64_t popped_ = 0;
   Segment* last_ = nullptr;

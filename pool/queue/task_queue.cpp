@@ -102,8 +102,8 @@ TaskQueue::Memory TaskQueue::add(Memory memory) noexcept {
 std::size_t TaskQueue::next_level() const noexcept {
   std::size_t highest = 0;
   while (!has_tasks(highest)) ++highest;
-  // Checks the lowest level first, so that a middle level is passed over for a lower level, not for
-  // a higher level.
+  // Checks the lowest level first. A middle level may therefore exceed kPatience, but only in favor
+  // of a lower level.
   for (std::size_t level = kLevels - 1; level > highest; --level) {
     if (passed_over_[level] >= kPatience && has_tasks(level)) return level;
   }
@@ -174,7 +174,7 @@ void TaskQueue::release(Attributes& attributes) noexcept {
   held_up_weight_ -= attributes.weight;
 }
 
-// Requires the oldest held-up task, which is the first in the chain of its key.
+// Requires that the task is the oldest held-up task, which is the first in the chain of its key.
 void TaskQueue::take_held_up(Attributes& attributes) noexcept {
   Attributes& holder = *keys_.find(attributes.key);
   WEFT_INVARIANT(holder.next_of_key == &attributes,

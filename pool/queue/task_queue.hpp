@@ -1,4 +1,4 @@
-// The accepted tasks of a pool that have not started, and the order in which they start.
+// A pool's accepted tasks that have not started, and the order in which they start.
 #pragma once
 
 #include <array>
@@ -33,10 +33,10 @@ class AttributesList {
 
 // Tasks with attributes in the order of their acceptance; only the first can be taken.
 //
-// Most tasks arrive in that order, and form a list. A task whose key another task held arrives
+// Most tasks arrive in that order, and form a list. A task whose key another task held may arrive
 // late. Late tasks are in a leftist heap that uses the links of the list (left is `next`, right is
-// `previous`). So the cost of a late task grows with the logarithm of the number of late tasks, and
-// no list has to be searched.
+// `previous`). The cost of a late task is therefore logarithmic in the number of late tasks, and no
+// list has to be searched.
 // Invariants
 //   I1  Each task in the heap is older than its children.
 //   I2  rank is the length of the right spine, which is no longer than the left spine.
@@ -65,9 +65,9 @@ class PriorityLevel {
 };
 
 // Plain tasks wait in a queue of items. Tasks with attributes wait in lists, one for each priority;
-// tasks that another task with their key holds up wait in one more list. Plain tasks are of normal
-// priority; all tasks of one priority leave in the order in which they were accepted. The owner's
-// lock guards the queue.
+// tasks that wait for the end of another task with the same key are in one more list. Plain tasks
+// are of normal priority; startable tasks of one priority leave in the order of their acceptance.
+// The owner's lock guards the queue.
 // Invariants
 //   I1  A task that is held up is in held_up_ and in the chain of the task that holds its key. The
 //       holder is in one of the other lists, or runs. When the holder ends, or is dropped, the next
@@ -84,8 +84,8 @@ class TaskQueue {
   // Drops the remaining tasks.
   ~TaskQueue();
 
-  // Does the same as SegmentQueue::begin_with(), for plain tasks; tasks with attributes need no
-  // memory of the queue.
+  // Does the same as SegmentQueue::begin_with(), for plain tasks; tasks with attributes need none
+  // of this memory.
   void begin_with(std::size_t items) noexcept { plain_.begin_with(items); }
 
   [[nodiscard]] std::size_t size() const noexcept {
@@ -133,15 +133,15 @@ class TaskQueue {
     return !attributes->key.is_set() || !keys_.is_crowded();
   }
   [[nodiscard]] bool has_room_for_plain() const noexcept { return plain_.has_room(); }
-  // Returns whether the queue will have room for the item, at the latest when all present tasks
-  // have been popped, if no other task is pushed.
+  // Returns whether pops of the present tasks suffice to make room for the item, if no other task
+  // is pushed.
   [[nodiscard]] bool will_have_room_for(const detail::PoolItem& item) const noexcept {
     const Attributes* attributes = attributes_of(item);
     if (attributes == nullptr) return plain_.each_pop_makes_room();
     return !attributes->key.is_set() || keys_.has_buckets();
   }
-  // Does the same as has_room_for(), for an item for which has_room_for() or will_have_room_for()
-  // has returned true.
+  // Returns whether push(item) is possible now. Requires that has_room_for(item) or
+  // will_have_room_for(item) has returned true before.
   [[nodiscard]] bool can_push(const detail::PoolItem& item) const noexcept {
     return attributes_of(item) != nullptr || plain_.has_room();
   }
@@ -171,9 +171,9 @@ class TaskQueue {
       return 1;
     return weight_of_next_listed();
   }
-  // Returns whether pop() must take a plain task.
+  // Returns whether there are startable tasks, and all of them are plain.
   [[nodiscard]] bool has_only_plain() const noexcept { return listed_ == 0 && !plain_.empty(); }
-  // Works like pop(). Requires that has_only_plain() returns true.
+  // Does the same as pop(). Requires that has_only_plain() returns true.
   void pop_plain(detail::PoolItem& item) noexcept { plain_.pop(item); }
   // Moves the next task into `item`, which must be empty. Requires that a task is startable.
   void pop(detail::PoolItem& item) noexcept {
@@ -192,7 +192,7 @@ class TaskQueue {
 
   // Returns the number of drain tasks, which have no attributes.
   [[nodiscard]] std::size_t count_drains() noexcept { return plain_.count(&is_drain); }
-  // Moves all tasks to `other`, which is empty. Tasks that hold a key keep it.
+  // Moves all tasks to `other`, which is empty. Running tasks that hold a key keep it.
   void move_all_to(TaskQueue& other) noexcept;
 
   // Additional memory, allocated outside the lock after has_room_for(item) or
@@ -225,7 +225,7 @@ class TaskQueue {
     return !levels_[level].empty() || (level == kNormal && !plain_.empty());
   }
   [[nodiscard]] std::size_t next_level() const noexcept;
-  // Requires that the level has tasks. Returns its first task, or null if that task has no
+  // Requires that the level has tasks. Returns the level's first task, or null if that task has no
   // attributes.
   [[nodiscard]] Attributes* first_of(std::size_t level) const noexcept;
   [[nodiscard]] bool is_older_than_plain(const Attributes& attributes) const noexcept {

@@ -5,7 +5,7 @@
 // If the stored epoch is two epochs old, the worker has idled for one to two timeouts. A worker
 // that ran a task meanwhile has stored a newer epoch, so it is never retired by mistake.
 //
-// A runtime that ends waits for its last fibers. So the reaper then uses a short timeout, and
+// When a runtime ends, it waits for its last fibers. The reaper then uses a short timeout, and
 // retires all idle workers.
 #include <algorithm>
 #include <chrono>
@@ -18,7 +18,7 @@
 namespace weft::pool {
 namespace {
 
-// The number of workers retired under one hold of the lock.
+// The number of workers that are retired before the lock is released and retaken.
 constexpr int kBatch = 64;
 
 constexpr std::chrono::nanoseconds kTimeoutAtEnd = std::chrono::milliseconds(10);
@@ -34,7 +34,7 @@ std::size_t kept_workers(PoolCore& core) noexcept WEFT_REQUIRES(core.spin_lock()
 }
 
 // Ends an epoch, and retires the workers that are due. The caller must hold the lock, which the
-// function releases for part of the work.
+// function releases temporarily.
 void retire_stale(PoolCore& core) noexcept WEFT_REQUIRES(core.spin_lock()) {
   PoolState& state = core.state();
   state.workers.end_epoch();

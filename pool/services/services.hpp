@@ -5,9 +5,9 @@ namespace weft::pool {
 
 class PoolCore;
 
-// Retires workers that have been idle for a long time; returns when no idle worker is left.
+// Retires long-idle workers; returns when none is left to retire, or the pool is closed.
 void run_idle_reaper(PoolCore& core);
-// Makes the limit of workers follow the load; returns when there is no limit.
+// Adapts workers.limit() to the load; returns if the pool is closed, or idle at the least limit.
 void run_autoscaler(PoolCore& core);
 // Calls on_tick; returns when the pool is closed and has no other user.
 void run_ticker(PoolCore& core);

@@ -1,8 +1,8 @@
 // Reports the statistics of a pool periodically.
 //
 // The ticker is a fiber of the pool that runs from the opening of the pool until the pool has no
-// other user. So the last call reports the final numbers, and a joiner waits for its return. The
-// ticker reads the statistics as any caller does, so it adds no cost to tasks.
+// other user. Therefore the last call of on_tick reports the final numbers, and a joiner waits for
+// its return. The ticker adds no cost to tasks: it reads the statistics as any caller does.
 #include <exception>
 #include <weft/this_fiber.hpp>
 
