@@ -17,15 +17,15 @@ namespace weft::net {
 // temporary errors.
 Result<Socket> accept_once(io::IoHandle& listener, const Until& until) noexcept;
 // Accepts from a listener that may be closed, and waits until temporary errors have passed. Reports
-// a shortage that lasts longer than kRefusalsToReport tries. If a rule forbids the call (EPERM,
-// EOPNOTSUPP) for longer than kRefusalsToReport tries in a row, it returns that error.
+// a shortage after kRefusalsToReport retries. If a rule (EPERM, EOPNOTSUPP) still forbids the call
+// after as many retries in a row, returns that error.
 Result<Socket> accept_patiently(const Socket& listener, const Until& until) noexcept;
 
 // Returns whether the error is temporary: the system lacks descriptors or memory, which other code
 // may release, or it admits no connection for now.
 [[nodiscard]] bool passes_by_itself(std::error_code error) noexcept;
 
-// A shortage is reported after this many refusals in a row, within a quarter of a second.
+// The refusal after this many pauses in a row is reported, after about a quarter of a second.
 inline constexpr unsigned kRefusalsToReport = 8;
 // Writes a line to stderr that names the error and its limit, unless the last line named the same
 // error. Any thread may call it.

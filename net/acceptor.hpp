@@ -37,8 +37,8 @@ class Acceptor {
   [[nodiscard]] bool wait_until(const Until& until) noexcept {
     return accepting_.wait_until(until);
   }
-  // Returns the first error that ended a listener, or no error after a close. Valid only once no
-  // fiber accepts.
+  // Returns the error of the first listener that an error ended, in the order of start(), or no
+  // error after a close. Valid only once no fiber accepts.
   [[nodiscard]] std::error_code error() const noexcept;
 
  protected:

@@ -96,7 +96,7 @@ class ConnectionRecord : private detail::IoWatch {
 // seldom share a lock.
 // A connection that is used stays in its list. The next check finds that the connection was used,
 // and how much of its idle time is left. The check after that comes when at least half of that time
-// has passed, but not all of it. A part has a list for each such delay, which is the idle time
+// has passed, but seldom all of it. A part has a list for each such delay, which is the idle time
 // divided by a power of two. So each list is sorted by the next checks, and few checks are exactly
 // at the end of an idle time.
 class Connections {

@@ -176,8 +176,8 @@ void Server::Core::give_away(ByteStream&& stream) noexcept {
   if (options_.on_refused) options_.on_refused(std::move(stream));
 }
 
-// Reads the PROXY header of a connection that begins with one. Returns false if the header does not
-// come before the server stops.
+// Reads the PROXY header of a connection that begins with one. Returns false if the header is
+// wrong, memory runs out, or the wait ends before the header comes.
 bool Server::Core::read_header(Served& connection) const {
   const ProxyProtocol& protocol = options_.proxy_protocol;
   if (!std::exchange(connection.is_new, false) || protocol.networks.empty()) return true;

@@ -10,8 +10,8 @@
 
 namespace weft::net {
 
-// `is_done` is false if the kernel cannot move bytes between these descriptors. The caller then
-// continues with a buffer, from where this call stopped.
+// `is_done` is false if the kernel cannot move bytes between these descriptors, or opens no pipe.
+// The caller then continues with a buffer, from where this call stopped.
 struct Spliced {
   Result<std::uint64_t> moved = {};
   bool is_done = true;

@@ -37,9 +37,9 @@ struct SystemName {
   socklen_t size = sizeof data;
 };
 
-// None of these functions is ever inlined: a compiler may keep the address of errno, and the caller
-// may be on another thread after a wait. Interrupted calls are repeated. Sockets are created
-// non-blocking and close-on-exec.
+// No function here that reads errno is ever inlined: a compiler may keep the address of errno, and
+// the caller may be on another thread after a wait. Interrupted calls are repeated. Sockets are
+// created non-blocking and close-on-exec.
 [[nodiscard]] CallResult open_socket(int family, int type) noexcept;
 [[nodiscard]] CallResult open_pair(std::array<int, 2>& ends) noexcept;
 [[nodiscard]] CallResult bind_to(int descriptor, SystemAddress address) noexcept;

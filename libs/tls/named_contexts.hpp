@@ -10,9 +10,9 @@
 
 namespace weft::tls {
 
-// Selects the OpenSSL context for a client that requests a name. It is the first context whose
-// certificate is for that name, or for all names of its level ("*.example.com"). The default
-// context owns the other contexts, so they live as long as its connections.
+// Selects the OpenSSL context for a client that requests a name: the first whose certificate is for
+// that name or, if there is none, for all names of its level ("*.example.com"). The default context
+// owns the other contexts, so they live as long as its connections.
 class NamedContexts {
  public:
   // Registers `context` under the names in its certificate. Returns an error if the certificate has

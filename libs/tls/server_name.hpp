@@ -13,7 +13,7 @@ namespace weft::tls {
 [[nodiscard]] std::string without_final_dot(std::string name);
 // Makes the client request `name`, and accept only a certificate for that name. Errors:
 // invalid_argument for an empty name, which OpenSSL would treat as any name, and for a name that
-// contains a zero byte.
+// contains a zero byte; otherwise, the errors of OpenSSL.
 [[nodiscard]] std::error_code expect_server(SSL& ssl, const std::string& name) noexcept;
 
 }  // namespace weft::tls

@@ -23,7 +23,7 @@ namespace weft::tls {
 
 namespace {
 
-// An idle connection keeps at most this many bytes of each empty buffer.
+// An idle connection keeps at most this many bytes of each empty buffer for output.
 constexpr std::size_t kKept = 512;
 
 template <class Buffer>

@@ -32,7 +32,7 @@ struct Wire {
 [[nodiscard]] BIO* make_bio(Wire& wire);
 
 // Returns the calling thread's first error, or std::errc::not_enough_memory if that is among the
-// errors, and clears them all.
+// errors, and clears them all. Without an error, returns std::errc::protocol_error.
 [[nodiscard]] std::error_code take_error() noexcept;
 // Does the same after a call for a connection: if the peer's certificate was refused, returns the
 // reason.

@@ -74,8 +74,8 @@ bool may_be_repeated(const Call& call) noexcept {
   return !call.body_source && std::find(kSafe.begin(), kSafe.end(), call.method) != kSafe.end();
 }
 
-// Returns true if the server had closed the connection before it received the request. In that
-// case, there is no answer. The error comes from the stream or the layer, and is not a timeout.
+// Returns whether the server may have closed the connection without receiving the request: the
+// connection ended without an answer, or its stream or layer failed, but not because of the limit.
 bool was_closed(std::error_code error) noexcept {
   if (error.category() == error_category()) return error == Errc::unexpected_end;
   return error != weft::Errc::timed_out && error != weft::Errc::cancelled;
@@ -89,7 +89,7 @@ bool is_same_origin(const Url& left, const Url& right) noexcept {
   return left.scheme == right.scheme && left.host == right.host && left.port == right.port;
 }
 
-// Returns whether a header must not be sent to any other server.
+// Returns whether a redirect to another server must drop the header.
 bool is_secret(std::string_view name) noexcept {
   constexpr std::array<std::string_view, 6> kSecret = {"authorization",    "proxy-authorization",
                                                        "cookie",           "cookie2",
@@ -129,7 +129,7 @@ ClientCore::ClientCore(ClientOptions options)
 std::shared_ptr<HostPool> ClientCore::pool_of(const Url& url) {
   constexpr std::size_t kMost = 1024;
   const std::string key = url.scheme + "://" + url.host + " " + std::to_string(url.port);
-  std::vector<std::shared_ptr<HostPool>> unused;  // The destructor closes them without the lock.
+  std::vector<std::shared_ptr<HostPool>> unused;  // Their connections are closed without the lock.
   const detail::Guard guard(mutex_);
   if (hosts_.size() >= kMost) {
     std::erase_if(hosts_, [&](auto& host) {
@@ -157,7 +157,7 @@ net::Result<net::TcpStream> reach(const Url& url, const DialRoute& route, const 
   return net::dial(addresses, until);
 }
 
-// Requests that the proxy at the other end of `connection` opens a tunnel to the URL's server.
+// Requests a tunnel to the URL's server from the proxy at the other end of `connection`.
 std::error_code open_tunnel(ClientConnection& connection, const Url& url, const ProxyRoute& proxy,
                             const Until& until) {
   constexpr std::size_t kMost = 16 * 1024;
@@ -234,7 +234,7 @@ net::Result<Reply> ClientCore::send_with_cookies(const Url& url, Call& call, con
   }
   if (!ours.empty()) call.headers.emplace_back("Cookie", ours);
   auto result = send_to(url, call, until);
-  if (!ours.empty()) std::erase_if(call.headers, is_cookie);  // Redirects may need others.
+  if (!ours.empty()) std::erase_if(call.headers, is_cookie);  // A redirect may need other cookies.
   if (result.error) return result;
   for (const Header& header : result.value.headers()) {
     if (equal_tokens(header.name, "set-cookie")) options_.cookies->add(url, header.value);
@@ -290,8 +290,8 @@ net::Result<Reply> ClientCore::send(Call call, const Until& until) {
     const auto place = result.value.header("location");
     if (!place) return result;
     auto [next, wrong] = url.resolve(*place);
-    // The client returns a redirect that it cannot follow like any other answer, so that the caller
-    // can handle it.
+    // If the client cannot follow the redirect, it returns the redirect as an ordinary answer for
+    // the caller to handle.
     if (wrong || !may_lead(url, next) ||
         !prepare_redirect(result.value.status(), url, next, call)) {
       return result;

@@ -40,7 +40,7 @@ bool is_proper(const std::pair<std::string, std::string>& header) noexcept {
 }
 
 // Returns the caller's Host header or, without one, the host of the URL. Returns nothing if the
-// caller's Host header is not valid.
+// caller's Host header is not valid or is repeated.
 std::optional<std::string> find_host(const Url& url, const Call& call) {
   std::optional<std::string> host;
   for (const auto& [name, value] : call.headers) {
@@ -69,8 +69,8 @@ std::optional<std::string> tunnel_target(const Url& url, const std::string& host
   return host + ":" + std::to_string(url.port);
 }
 
-// Returns whether the error shows that the connection is closed. A server that refuses a body may
-// answer before it closes the connection.
+// Returns whether the error shows that the connection is closed. There may still be an answer to
+// read, because a server that refuses a body may answer before it closes the connection.
 bool is_gone(std::error_code error) noexcept {
   return error == std::errc::broken_pipe || error == std::errc::connection_reset;
 }
@@ -82,7 +82,7 @@ std::error_code send_chunks(ClientConnection& connection, const Call& call, cons
     if (error == weft::Errc::end_of_stream) return connection.write("0\r\n\r\n", until);
     // The source of the body has failed, not the server.
     if (error) return is_gone(error) ? make_error_code(Errc::unexpected_end) : error;
-    // A server that accepts all bytes at once must not extend the wait.
+    // Checks the limit even if the server accepts all bytes at once.
     if (until.is_over()) return until.reason();
     if (count == 0) continue;  // An empty chunk would end the body.
     std::array<char, 20> digits;
@@ -162,8 +162,8 @@ std::error_code send_all(ClientConnection& connection, const std::string& head, 
 }
 
 // Sends a request with a larger body. A server may refuse the body after it has read only the head.
-// So a separate fiber reads the answer while this fiber sends the body; a refusal stops the
-// sending.
+// A separate fiber therefore reads the answer while the caller sends the body. A refusal stops the
+// caller.
 std::error_code ask_at_length(ClientConnection& connection, const std::string& head,
                               const Call& call, Reply::State& state, std::size_t most,
                               const Until& until) {

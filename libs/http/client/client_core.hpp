@@ -26,8 +26,8 @@ struct ProxyRoute {
   std::string authorization;
 };
 
-// Returns the head of a request. If `proxy` is not null, the request goes to the proxy. Returns an
-// empty text if some text of the call must not be sent.
+// Returns the head of a request. For an http URL, the request goes to `proxy` if that is not null.
+// Returns an empty text if the call is invalid.
 [[nodiscard]] std::string make_call_head(const Url& url, const Call& call,
                                          const ProxyRoute* proxy = nullptr);
 

@@ -62,7 +62,7 @@ HostPool::Connections HostPool::take_old() {
 }
 
 // Schedules a sweep for the time at which the first connection becomes too old. If memory runs out,
-// returns the connections, because no sweep would close them.
+// no sweep will close the connections, so the function returns them for closing.
 HostPool::Connections HostPool::watch() noexcept {
   if (is_watched_ || connections_.empty()) return {};
   const std::int64_t since = connections_.front()->idle_since;

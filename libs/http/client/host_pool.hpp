@@ -25,7 +25,7 @@
 
 namespace weft::http {
 
-// Holds one connection to a server. One caller uses the connection at a time.
+// Holds one connection to a server. Only one caller at a time may use the connection.
 struct ClientConnection {
   net::TcpStream stream;
   std::unique_ptr<Layer> layer;  // Null for plain HTTP. Destroyed before the stream.
@@ -42,7 +42,7 @@ struct ClientConnection {
   }
   // Receives bytes and adds them to the input.
   // Errors: Errc::unexpected_end at the end of the stream; Errc::head_too_large beyond `most`
-  // bytes.
+  // bytes; the errors of the stream or the layer.
   std::error_code receive(std::size_t most, const Until& until);
   // Returns true if an idle connection has received no bytes and the peer has not closed it.
   [[nodiscard]] bool is_quiet() {
@@ -51,8 +51,8 @@ struct ClientConnection {
   }
 };
 
-// Keeps the idle connections to one host. While there are any, a delayed call is scheduled, which
-// closes connections that no request has used for the time idle_.
+// Keeps the idle connections to one host. While the pool has connections, a delayed call is
+// scheduled. It closes connections that have been idle for at least idle_.
 class HostPool : public std::enable_shared_from_this<HostPool> {
  public:
   HostPool(std::size_t most, std::chrono::nanoseconds idle) : slots(most), idle_(idle) {}
@@ -80,10 +80,10 @@ class HostPool : public std::enable_shared_from_this<HostPool> {
   Connections connections_ WEFT_GUARDED_BY(mutex_);
   DelayedCall sweep_ WEFT_GUARDED_BY(mutex_);
   bool is_watched_ WEFT_GUARDED_BY(mutex_) =
-      false;  // True while sweep() is scheduled, as it is whenever there are connections.
+      false;  // True while sweep() is scheduled, which is always so while there are connections.
 };
 
-// Owns a slot of a host, and the slot's connection. The destructor gives the slot back.
+// Owns a slot of a HostPool, and the connection in that slot. The destructor gives the slot back.
 class Lease {
  public:
   Lease() noexcept = default;

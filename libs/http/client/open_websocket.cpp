@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t kMostOfHead = 16 * 1024;
 
-// Owns everything to which a WebSocket refers, as long as pointers to the WebSocket exist.
+// Owns a WebSocket and the objects to which it refers, while pointers to the WebSocket exist.
 struct OwnedWebSocket {
   OwnedWebSocket(std::unique_ptr<ClientConnection> made, const WebSocketOptions& wanted,
                  std::string protocol, const std::optional<DeflateTerms>& terms)
@@ -34,13 +34,13 @@ struct OwnedWebSocket {
   WebSocket socket{core};
 };
 
-// Parses a URL with the scheme "ws" or "wss" as one with "http" or "https".
+// Parses a URL with the scheme "ws" or "wss" as a URL with the scheme "http" or "https".
 net::Result<Url> parse_socket_url(std::string_view text) {
   if (!text.starts_with("ws:") && !text.starts_with("wss:")) return Url::parse(text);
   return Url::parse("http" + std::string(text.substr(2)));
 }
 
-// Returns the head of the opening request; an empty text if the caller's headers must not be sent.
+// Returns the head of the opening request, or an empty text if the caller's headers are invalid.
 std::string make_opening(const Url& url, const WebSocketCall& call, const std::string& key) {
   Call request;
   request.headers = call.headers;

@@ -112,7 +112,7 @@ net::Result<std::size_t> Reply::State::read_sent(std::span<std::byte> buffer, co
   return result;
 }
 
-// Returns the connection to the pool only if the next answer on it must belong to the next request.
+// Returns the connection to the pool only if its next bytes will be the answer to the next request.
 void Reply::State::end_body() {
   const bool stays = head_.keep_alive && head_.framing != Framing::until_close;
   if (stays && (*lease_)->input.rest().empty()) lease_->keep();

@@ -66,7 +66,7 @@ class Reply::State {
   Head head_;
   std::optional<Lease> lease_;
   Body body_;
-  std::unique_ptr<Gunzip> gunzip_;  // Null if the body is not compressed.
+  std::unique_ptr<Gunzip> gunzip_;  // Null if the body is not decompressed.
   std::error_code error_;
 };
 

@@ -8,7 +8,7 @@
 namespace weft::http {
 
 // Returns whether the Accept-Encoding headers of a request allow gzip and do not prefer the
-// unencoded form (RFC 9110, 12.5.3). Returns false without such a header.
+// unencoded form (RFC 9110, 12.5.3). Returns false if the request has no such header.
 [[nodiscard]] bool accepts_gzip(std::span<const Header> headers) noexcept;
 
 // Takes the next item of a list of the form "a, b;c=d", without the blanks around it. Returns false

@@ -15,7 +15,7 @@ namespace weft::http {
 #ifdef WEFT_HAS_ZLIB
 namespace {
 
-constexpr int kWindowWithHeader = 15 + 16;  // 15: the largest window; 16: with gzip's header.
+constexpr int kWindowWithHeader = 15 + 16;  // 15 is the largest window; 16 adds gzip's header.
 
 class ZlibGunzip final : public Gunzip {
  public:

@@ -13,7 +13,7 @@ namespace weft::http {
 #ifdef WEFT_HAS_ZLIB
 namespace {
 
-constexpr int kGzipWindow = 15 + 16;  // 15: the largest window; 16: with gzip's header.
+constexpr int kGzipWindow = 15 + 16;  // 15 is the largest window; 16 adds gzip's header.
 constexpr int kMemory = 8;            // zlib's default.
 constexpr std::size_t kPiece = 32 * 1024;
 
@@ -51,7 +51,7 @@ class ZlibGzip final : public Gzip {
     do {
       stream_.next_out = reinterpret_cast<Bytef*>(room.data());
       stream_.avail_out = static_cast<uInt>(room.size());
-      // The result is not needed: the output is complete once deflate() leaves room unused.
+      // No result is needed, because the output is complete once deflate() does not fill `room`.
       (void)::deflate(&stream_, flush);
       compressed.append(room.data(), room.size() - stream_.avail_out);
     } while (stream_.avail_out == 0);

@@ -8,12 +8,12 @@
 
 namespace weft::http {
 
-// Compresses a series of texts into one gzip stream. One fiber uses a Gzip at a time.
+// Compresses a series of texts into one gzip stream. Only one fiber at a time may use a Gzip.
 class Gzip {
  public:
   enum class Then : std::uint8_t {
     more,   // More text follows; the compressor may keep bytes that do not fill a block.
-    flush,  // The output so far suffices to decompress the whole input so far.
+    flush,  // Decompressing the output so far yields the whole input so far.
     end,    // No text follows.
   };
 
@@ -24,8 +24,8 @@ class Gzip {
   Gzip(const Gzip&) = delete;
   Gzip& operator=(const Gzip&) = delete;
 
-  // Compresses `text`, and appends the result to `compressed`. Yields to other fibers during a
-  // large text.
+  // Compresses `text`, and appends the result to `compressed`. Yields to other fibers while it
+  // compresses a large text.
   virtual void add(std::string_view text, Then then, std::string& compressed) = 0;
 
  protected:

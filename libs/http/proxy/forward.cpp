@@ -26,7 +26,7 @@ bool is_proxys(std::string_view name) noexcept {
   return is_one_of(name, kNames);
 }
 
-// Returns `last` after the values of all headers with this name; if `keeps` is false, only `last`.
+// Returns `last`. If `keeps` is true, puts the values of all headers with this name before it.
 std::string joined(const Request& request, std::string_view name, bool keeps, std::string last) {
   std::string all;
   for (const Header& header : request.headers()) {
@@ -35,18 +35,18 @@ std::string joined(const Request& request, std::string_view name, bool keeps, st
   return all.append(last);
 }
 
-// Returns the client's address, such as "192.0.2.1" or "2001:db8::1". An empty text means that the
-// client has disconnected.
+// Returns the client's address, such as "192.0.2.1" or "2001:db8::1". Returns an empty text over a
+// Unix socket, or if the client has disconnected.
 std::string client_of(const Request& request) {
   const auto [address, error] = request.peer_address();
   if (error) return {};
   const std::string text = address.to_string();
   std::string_view host = std::string_view(text).substr(0, text.rfind(':'));
   if (address.is_v6()) host = host.substr(1, host.size() - 2);
-  return std::string(host.substr(0, host.find('%')));  // A zone is valid only on this machine.
+  return std::string(host.substr(0, host.find('%')));  // An IPv6 zone is a local name.
 }
 
-// Returns the scheme by which the peer of the request's connection has reached this server.
+// Returns the scheme that the peer, a client or a proxy, used to reach this server.
 std::string scheme_of_connection(const Request& request, const ForwardOptions& options) {
   if (!options.scheme.empty()) return options.scheme;
   if (!request.trusted_headers()) return std::string(request.scheme());
@@ -127,7 +127,7 @@ Call forward_call(Request& request, std::string_view origin, const ForwardOption
   Call call;
   call.method = request.method();
   call.url.append(origin);
-  // In an OPTIONS request, a URL without a path means the server as a whole (RFC 9112, 3.2.4).
+  // An OPTIONS request whose URL has no path refers to the whole server (RFC 9112, 3.2.4).
   if (request.path() != "*") call.url.append(request.path());
   if (!request.query().empty()) call.url.append("?").append(request.query());
   if (!request.host().empty()) call.headers.emplace_back("Host", request.host());

@@ -18,7 +18,7 @@ namespace weft::http {
 
 namespace {
 
-// Holds the connection to the origin, which switches to another protocol.
+// Holds a connection to the origin for an upgrade, and the bytes of the origin's answer.
 struct Tunnel {
   net::TcpStream stream;
   std::unique_ptr<Layer> layer;  // Null for http.
@@ -59,7 +59,7 @@ struct RefusalBody {
   }
 };
 
-// Presents the connection to the origin as a stream, for a relay.
+// Lets net::relay() use the connection to the origin as a stream.
 struct OriginStream {
   Link link;
 
@@ -72,7 +72,7 @@ struct OriginStream {
   net::Result<void> shutdown(const Until& until) { return link.end_writing(until); }
 };
 
-// Presents a client's connection with a layer as a stream.
+// Lets net::relay() use the client's connection as a stream, through its layer.
 struct LayerStream {
   Upgraded& client;
 
@@ -162,7 +162,7 @@ std::error_code ask(Tunnel& tunnel, const std::string& head, const Until& until)
   return Errc::head_too_large;
 }
 
-// Passes the answer of an origin that refuses the protocol on to the client.
+// Sends the client the answer with which the origin refuses the protocol.
 std::error_code pass_refusal(Tunnel& tunnel, std::string_view method, Response& response,
                              const Until& until) {
   const std::string text = tunnel.answer.substr(0, tunnel.head_size);

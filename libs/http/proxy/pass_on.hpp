@@ -26,8 +26,8 @@ inline constexpr std::size_t kPassedBytes = 16 * 1024;
 // Sets the status, and all headers except Date and headers that concern a single connection.
 void pass_head(int status, std::span<const Header> headers, Response& response);
 
-// Answers with the bytes that `body` reads, in parts that fit into `part`. The caller has set the
-// head. If the body ends early, so does the answer.
+// Sends the bytes of `body` as the answer's body, with `part` as the buffer. The caller must set
+// the status and the headers first. If a read fails, the answer stays incomplete.
 template <class Source>
 std::error_code pass_body(Source& body, std::span<std::byte> part, Response& response,
                           const Until& until) {
@@ -43,13 +43,13 @@ std::error_code pass_body(Source& body, std::span<std::byte> part, Response& res
   return error;
 }
 
-// Limits a forwarded upgrade: the wait for the head of the server's answer, and the transfer of the
-// body if the answer refuses the upgrade.
+// `head` limits an upgrade until the head of the server's answer has arrived. `refusal` limits the
+// transfer of the answer's body if the server refuses the upgrade.
 struct UpgradeLimits {
   const Until& head;
   const Until& refusal;
 };
-// Does the same as the public forward_upgrade(), with separate limits.
+// Implements the public forward_upgrade(), with two limits instead of one.
 net::Result<void> forward_upgrade(Request& request, Response& response, std::string_view origin,
                                   const ForwardOptions& options, const UpgradeLimits& limits);
 

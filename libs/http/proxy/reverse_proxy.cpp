@@ -67,8 +67,8 @@ bool is_unreachable(std::error_code error) noexcept {
   return error == std::errc::connection_refused;
 }
 
-// Returns whether the client has disconnected. A stop request alone does not prove this: a context
-// whose deadline has passed may also make one.
+// Returns whether the client has disconnected. A stop request alone does not prove this, because a
+// context whose deadline has passed may also request a stop.
 bool has_left(const Until& request) noexcept {
   return request.stop_requested() && !request.deadline().passed();
 }
@@ -94,7 +94,7 @@ struct ReverseProxy::Core {
   struct Attempt {
     std::error_code error = {};
     bool has_read_body = false;       // If true, the body cannot be sent again.
-    std::error_code body_error = {};  // Not empty: the client has failed, not the server.
+    std::error_code body_error = {};  // Not empty if the body could not be read.
     // True if the attempt may have timed out because other requests used all connections.
     bool may_lack_connections = false;
   };
@@ -115,7 +115,7 @@ struct ReverseProxy::Core {
   std::deque<Origin> origins;
   Client client;
   Client checker;
-  detail::Atomic<std::size_t> turn{0};  // Relaxed: the number only spreads the requests.
+  detail::Atomic<std::size_t> turn{0};  // Relaxed: it only distributes requests over servers.
   std::stop_source stop;
   WaitGroup checks;
 };
@@ -142,8 +142,8 @@ void ReverseProxy::Core::start() {
   }
 }
 
-// Checks a server. An exception, such as std::bad_alloc, shows nothing about the server, so its
-// state stays unchanged.
+// Checks a server. An exception, such as std::bad_alloc, is not a failure of the server, and leaves
+// the server's state unchanged.
 void ReverseProxy::Core::check(Origin& origin, const std::stop_token& token) {
   try {
     const Until until(Deadline::after(options.health.wait), token);
@@ -195,7 +195,7 @@ ReverseProxy::Core::Attempt ReverseProxy::Core::ask(Origin& origin, Request& req
   }
   Attempt attempt;
   Call call = forward_call(request, origin.url, options.forward);
-  // The time in which the client sends its body does not count.
+  // options.answer does not include the time in which the client sends its body.
   std::stop_source late(std::nostopstate);
   detail::StopRegistration<detail::RequestStop> passed_on;
   DelayedCall alarm;
@@ -249,11 +249,11 @@ void ReverseProxy::operator()(Request& request, Response& response) {
     attempt = core_->ask(*origin, request, response, until);
     if (!attempt.error) return;
     if (core_->options.on_error) core_->options.on_error(request, origin->url, attempt.error);
-    // The proxy's own server answers a request whose body has failed, or whose client has
-    // disconnected.
+    // If the body has failed or the client has disconnected, the http::Server that called the proxy
+    // ends the request.
     if (attempt.body_error || has_left(until)) return;
-    // A request that cannot be sent, or an answer that cannot be passed on, is no sign that the
-    // server has failed.
+    // An invalid request or answer, or an error after the start of the answer, does not show that
+    // the server has failed.
     if (response.started() || attempt.error == ErrorKind::malformed) break;
     if (!attempt.may_lack_connections) {
       origin->failures.fetch_add(1, relaxed);

@@ -11,21 +11,21 @@
 
 namespace weft::http {
 
-// Holds a budget of time for a peer. Waits use up the budget, and each byte adds 1/least_rate
-// seconds to it. The budget never exceeds the grace. So the server drops a peer that makes no
-// progress during the grace, or that is slower than least_rate for long. Only waits count: a slow
-// handler does not reduce the budget.
+// Holds a time budget for a peer. Waits use up the budget, and each byte adds 1/least_rate seconds
+// to it. The budget never exceeds `grace`. Its owner drops a peer that makes no progress for
+// `grace`, or that stays slower than least_rate. A slow handler does not reduce the budget, because
+// only waits count.
 // Context: one fiber at a time.
 class Allowance {
  public:
-  // `least_rate` is in bytes per second; 0: any progress restores the whole budget.
+  // `least_rate` is in bytes per second. If it is 0, any progress restores the whole budget.
   Allowance(std::chrono::nanoseconds grace, std::uint64_t least_rate) noexcept
       : grace_(grace), left_(grace), least_rate_(least_rate) {}
 
   // Restores the whole budget, for the next transfer.
   void renew() noexcept { left_ = grace_; }
 
-  // Adds time to the budget for bytes that arrived without a wait.
+  // Adds time to the budget for transferred bytes.
   void earn(std::size_t bytes) noexcept {
     if (bytes == 0 || left_ == grace_) return;
     if (least_rate_ == 0) return renew();
@@ -36,8 +36,8 @@ class Allowance {
     left_ += std::chrono::duration_cast<std::chrono::nanoseconds>(earned);
   }
 
-  // Calls `transfer` with a deadline, at which the budget is used up. Counts the time and the bytes
-  // of that call. May park.
+  // Calls `transfer` with the deadline at which the budget is used up. Subtracts the elapsed time,
+  // then adds time for the transferred bytes. May park.
   template <class Transfer>
   net::Result<std::size_t> wait(Transfer transfer) {
     const Deadline deadline = Deadline::after(left_);

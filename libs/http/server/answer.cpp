@@ -92,7 +92,7 @@ void Answer::append_status_line() {
   output_.append_date();
 }
 
-// Appends the headers after the status.
+// Appends the status line, the date and the handler's headers.
 void Answer::append_fields() {
   // The client already has the body that Content-Type would describe (RFC 9110, 15.4.5).
   if (status_.code == 304) remove_header("content-type");

@@ -39,22 +39,22 @@ class Answer {
   [[nodiscard]] bool started() const noexcept { return stage_ != Stage::not_started; }
   std::error_code upgrade(std::string_view protocol, Talk talk);
 
-  // Sends an answer with this status instead of the prepared answer, unless the answer has begun.
-  // Allocates nothing.
+  // Sends an answer with this status instead of the prepared answer. Does nothing if an answer has
+  // already begun. Allocates nothing.
   void send_error(int status, std::string_view more_headers = {});
-  // Marks an answer that ends early, so that the client cannot mistake the partial answer for a
-  // complete one.
+  // Marks the answer as incomplete, so that the client cannot mistake the sent part for the whole
+  // answer.
   void break_off() noexcept { broken_off_ = close_ = true; }
-  // Sends 503 if the handler has returned without an answer. Called only if the handler's context
-  // has ended: an empty answer would look like success.
+  // Sends 503 if the handler has set no status and begun no answer, because an empty answer would
+  // look like success. The caller must ensure that the handler's context has ended.
   void give_up();
   // Completes the answer. Returns true if the connection may stay open.
   [[nodiscard]] bool finish();
-  // Returns true if the answer was aborted and only the end of the connection marks its end. Only a
-  // reset then shows the client that the answer is incomplete.
+  // Returns true for an aborted answer whose body ends when the connection closes. Only a reset
+  // shows the client that such an answer is incomplete.
   [[nodiscard]] bool must_reset() const noexcept { return must_reset_; }
-  // Returns the talk. It is not empty once finish() has answered an upgrade, or has left the answer
-  // to the new protocol.
+  // Returns the talk. After finish(), it is not empty if finish() has accepted an upgrade or if the
+  // talk itself must send the answer.
   [[nodiscard]] Talk& talk() noexcept { return upgrade_.talk; }
   [[nodiscard]] std::uint64_t bytes_sent() const noexcept {
     return coding_.is_on ? coding_.size : written_;
@@ -63,7 +63,7 @@ class Answer {
  private:
   enum class Stage : std::uint8_t { not_started, chunks, promised, until_close, complete };
 
-  // Returns true for an answer to HEAD, and for 204, 205 and 304, whatever the handler sets.
+  // Returns true for an answer to HEAD, and for 204, 205 and 304, even if the handler sets a body.
   [[nodiscard]] bool has_no_body() const noexcept {
     return head_.method == "HEAD" || status_.code == 204 || status_.code == 205 ||
            status_.code == 304;

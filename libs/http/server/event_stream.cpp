@@ -66,7 +66,7 @@ std::optional<std::string_view> EventStream::last_id() const noexcept {
 
 net::Result<void> EventStream::write(std::string_view text) {
   if (!status()) return error_;
-  // No event can follow the head in an answer to HEAD.
+  // The answer to a HEAD request has no body, so it cannot carry events.
   error_ = request_.method() == "HEAD" ? net::Result<void>(weft::Errc::end_of_stream)
                                        : response_.write(text);
   return error_;

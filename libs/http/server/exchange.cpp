@@ -62,8 +62,8 @@ const Context* Exchange::ambient(void* exchange) noexcept {
   }
 }
 
-// Begins the watch, once the context has been used and the body has ended. The caller must ensure
-// that no fiber reads the body any more.
+// Watches for a disconnect of the client if the context is in use. The caller must ensure that the
+// body has ended and that no fiber reads it.
 void Exchange::watch_for_hang_up() {
   {
     const detail::SpinGuard guard(lock_);
@@ -73,10 +73,10 @@ void Exchange::watch_for_hang_up() {
       return;
     }
   }
-  (void)context_->cancel();  // Runs callbacks, so the lock is not held.
+  (void)context_->cancel();  // cancel() runs callbacks, so the lock is not held.
 }
 
-// Ignores an extra line end, which some clients send after a body.
+// Requires a request without a body, because some clients send an extra line end after a body.
 bool Exchange::was_the_last() const noexcept {
   return !head_.keep_alive && head_.framing == Framing::none && input_.rest().empty();
 }

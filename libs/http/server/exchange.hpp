@@ -26,19 +26,19 @@ namespace weft::http {
 class ServerConnection;
 class Input;
 
-// Returns a request's deadline, `request` from now. Does not read the clock for kNever.
+// Returns the current time plus `request`, as a deadline. For kNever, reads no clock.
 [[nodiscard]] inline Deadline limit_after(std::chrono::nanoseconds request) noexcept {
   return request == kNever ? Deadline::never() : Deadline::after(request);
 }
 
-// Implements a Request and a Response. The handler's fiber uses it first, and the connection's
-// fiber afterwards.
+// Implements a Request and a Response. The handler's fiber uses the Exchange first, and the
+// connection's fiber afterwards.
 // Order
-//   [made]  context() and set_limit() store a new context (release) -> context() loads it
-//           (acquire): the context is complete.
+//   [made]  context() and set_limit() store a new context (release) -> context(), ambient(),
+//           set_limit() and finish() load it (acquire): the context is complete.
 //   [read]  When the body ends, read_some() stores is_read_ (release) -> context() loads it
-//           (acquire). The second of these callers to take lock_ sees the first caller's store, and
-//           begins the watch. Relaxed in the constructor: no other fiber can use the exchange yet.
+//           (acquire). The function that takes lock_ second sees the first function's store, and
+//           begins the watch. Relaxed in the constructor: no other fiber uses the exchange yet.
 class Exchange {
  public:
   Exchange(ServerConnection& connection, Input& input, Output& output, const Head& head) noexcept;
@@ -48,9 +48,9 @@ class Exchange {
   [[nodiscard]] BodyReader& body() noexcept { return body_; }
   net::Result<std::size_t> read_some(std::span<std::byte> buffer);
   [[nodiscard]] Context& context();
-  // Returns the context of the handler's calls, for a ContextNode. The first call makes the
-  // context. If memory runs out or no fiber can start, returns the context of all requests, or one
-  // that does not end when the client disconnects.
+  // ContextNode calls this function for the handler's context. The first call makes the context. If
+  // that fails, returns the server's context for all requests. If no watch can start, the context
+  // does not end when the client disconnects.
   [[nodiscard]] static const Context* ambient(void* exchange) noexcept;
   [[nodiscard]] ServerConnection& connection() noexcept { return connection_; }
   [[nodiscard]] const auto& parameters() const noexcept { return parameters_; }
@@ -61,16 +61,16 @@ class Exchange {
   [[nodiscard]] Answer& answer() noexcept { return answer_; }
   [[nodiscard]] const Answer& answer() const noexcept { return answer_; }
 
-  // Completes the answer after the handler has returned. Returns true if the connection stays open.
-  // The caller must then call body().give_back(). The head's texts are valid until that call.
+  // Completes the handler's answer. Returns true if the connection stays open. The caller must then
+  // call body().give_back(). The head's strings stay valid until then.
   [[nodiscard]] bool finish();
   // Returns the context's deadline, which Limits::request or set_limit() has set.
   [[nodiscard]] Deadline limit() const noexcept { return limit_; }
-  // Sets the deadline to `request` from now. A context that is already in use keeps its deadline;
-  // later calls of context() return a child of that context.
+  // Sets the deadline to the current time plus `request`. A context that is already in use keeps
+  // its deadline; later calls of context() return a child of that context.
   void set_limit(std::chrono::nanoseconds request);
-  // Returns true if the client has announced its last request and the server has read all bytes. In
-  // that case, a close discards no answer.
+  // Returns true if this is the client's last request and the server has read all bytes. Then
+  // closing the connection cannot discard the answer.
   [[nodiscard]] bool was_the_last() const noexcept;
 
  private:
@@ -82,7 +82,7 @@ class Exchange {
   BodyReader body_;
   Deadline limit_;  // The context's deadline.
   std::vector<std::pair<std::string_view, std::string_view>> parameters_;
-  // Guards the context: the handler's fiber may use it while another fiber reads the body.
+  // Guards the context, which the handler's fiber may use while another fiber reads the body.
   detail::SpinLock lock_;
   // lock_ guards the context until the context is made. Unchecked: after that, the context does not
   // change and needs no lock.

@@ -44,7 +44,7 @@ class ServedFile {
     return descriptor_ >= 0 && S_ISDIR(status_.st_mode);
   }
   [[nodiscard]] int descriptor() const noexcept { return descriptor_; }
-  // Returns the status of the answer for a path that is not a regular file.
+  // Returns the status code to send if no regular file could be opened.
   [[nodiscard]] int status_instead() const noexcept {
     switch (error_) {
       case 0:
@@ -70,7 +70,7 @@ class ServedFile {
     return static_cast<std::uint64_t>(status_.st_size);
   }
   [[nodiscard]] std::int64_t modified() const noexcept { return status_.st_mtim.tv_sec; }
-  // Returns a tag that changes with the file's content, if the file's timestamp changes too.
+  // Returns a tag made from the file's timestamp and size, which change with its content.
   [[nodiscard]] std::string tag() const {
     char text[64];
     const int size = std::snprintf(text, sizeof text, "\"%llx-%lx-%llx\"",
@@ -127,8 +127,8 @@ std::string_view type_of(std::string_view name) noexcept {
   return "application/octet-stream";
 }
 
-// Returns whether the headers with this name contain one of `tags` in their lists, or "*". Returns
-// nothing if there is no such header.
+// Returns whether a header with this name has the value "*", or a list that contains one of `tags`.
+// Returns std::nullopt if there is no such header.
 std::optional<bool> find_tag(const Request& request, std::string_view name,
                              std::initializer_list<std::string_view> tags) {
   std::optional<bool> found;
@@ -176,8 +176,8 @@ std::optional<std::uint64_t> parse_number(std::string_view text) noexcept {
 
 enum class Asked : std::uint8_t { all, part, nothing };
 
-// Determines the requested range. A range that is malformed, or concerns another version of the
-// file, selects the whole file.
+// Determines the requested range. A list of ranges, and a range that is malformed or concerns
+// another version of the file, selects the whole file.
 Asked find_range(const Request& request, const ServedFile& file, Range& range) {
   const auto text = request.header("range");
   constexpr std::string_view kUnit = "bytes=";
@@ -235,7 +235,7 @@ std::error_code send_open_file(Request& request, Response& response, const Serve
   const std::string size = std::to_string(file.size());
   if (const int status = check_conditions(request, file)) {
     response.set_status(status);
-    if (status == 304) {  // These headers determine which others are sent.
+    if (status == 304) {  // Vary depends on these headers.
       response.add_header("Content-Type", type);
       response.add_header("Content-Length", size);
     }
@@ -260,8 +260,8 @@ std::error_code send_open_file(Request& request, Response& response, const Serve
   return response.write_file(file.descriptor(), range.begin, range.end - range.begin);
 }
 
-// Opens a path below `folder`. Neither ".." nor a link can lead out of that folder. Returns -1, and
-// sets errno, if the path cannot be opened.
+// Opens a path below `folder`. Neither ".." nor a symbolic link can lead out of that folder.
+// Returns -1, and sets errno, if the path cannot be opened.
 int open_below(int folder, const std::string& path) noexcept {
   open_how how{};
   how.flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK;

@@ -68,8 +68,8 @@ std::string_view known_scheme(std::string_view text) noexcept {
   return {};
 }
 
-// Returns a parameter of an item of Forwarded; empty if the item has no valid parameter with that
-// name.
+// Returns the parameter `name` of an item in a Forwarded header, or an empty text if the item has
+// no such valid parameter.
 std::string parameter_of_item(std::string_view item, std::string_view name) {
   bool is_clear = true;
   std::string list(1, ';');
@@ -78,8 +78,8 @@ std::string parameter_of_item(std::string_view item, std::string_view name) {
   return is_clear ? value.value_or("") : std::string();
 }
 
-// Calls `follow` with the items, from the last to the first, as long as the proxies that added them
-// are trusted.
+// Calls `follow` with the index of each item, from the last to the first, while client.address is
+// the address of a trusted proxy.
 template <class Follow>
 void walk(std::size_t count, const net::Networks& networks, ForwardedClient& client,
           const Follow& follow) {
@@ -104,7 +104,7 @@ ForwardedClient find_client(std::span<const Header> headers, const net::Result<n
   // has appended.
   const auto items = items_of(headers, "x-forwarded-for", take_item);
   const auto schemes = items_of(headers, "x-forwarded-proto", take_item);
-  // If there is not one scheme for each address, only the last scheme is used, because the peer has
+  // If the numbers of schemes and addresses differ, only the last scheme counts, because the peer
   // added it.
   const bool is_parallel = schemes.size() == items.size();
   if (!schemes.empty()) client.scheme = known_scheme(schemes.back());

@@ -13,16 +13,16 @@ namespace weft::http {
 
 // The client that has sent a request.
 struct ForwardedClient {
-  // Errors: that of the peer's address; address_not_available if a proxy does not report the
-  // address.
+  // Errors: the error of the peer's address; address_not_available if a proxy reports no address.
   net::Result<net::Address> address;
   // "http" or "https"; empty if no trusted proxy reports it.
   std::string_view scheme = {};
 };
 
-// Follows the proxies from the peer to the client. Reads the lists from the last item to the first,
-// and uses an item if the proxy that added the item is trusted. That proxy's address is in the item
-// after this one; for the last item, it is the peer's address. Throws std::bad_alloc.
+// Follows the proxies from the peer to the client. Reads the headers' lists from the last item to
+// the first, and uses an item if the proxy that added the item is trusted. The peer added the last
+// item; the address in an item is the address of the proxy that added the item before it. Throws
+// std::bad_alloc.
 [[nodiscard]] ForwardedClient find_client(std::span<const Header> headers,
                                           const net::Result<net::Address>& peer,
                                           const TrustedProxies& trusted);

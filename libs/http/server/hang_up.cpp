@@ -31,7 +31,7 @@ bool has_ended(int descriptor) noexcept {
   return info.tcpi_state == TCP_CLOSE_WAIT || info.tcpi_state == TCP_CLOSE;
 }
 
-// Not inlined: a compiler may keep the address of errno across a switch.
+// Not inlined, because a compiler could otherwise keep the address of errno across a switch.
 [[gnu::noinline]] bool is_gone(int descriptor) noexcept {
   if (io::Kernel* kernel = io::simulated_kernel(descriptor)) [[unlikely]]
     return kernel->is_gone(descriptor);
@@ -60,7 +60,7 @@ HangUpWatch::~HangUpWatch() {
   WEFT_INVARIANT(!over_, "HangUpWatch I1: over_ is set once, and stays set");
   over_ = true;
   lock_.unlock();
-  // The reading direction exists as long as the stream has its handle, even a closed handle.
+  // The read direction exists as long as the stream has its handle, even if the handle is closed.
   io::IoHandle* const handle = stream_.socket().handle();
   if (handle != nullptr) handle->read().remove_watch(*this);
   if (!told_.load(acquire)) detail::wake(fiber_);  // [told]
@@ -75,10 +75,10 @@ void HangUpWatch::enter() noexcept {
   const io::IoUse use(stream_.socket().handle());
   const detail::Waker fiber = fiber_;
   // Holds the lock until the watch is registered, so that a thread that sets over_ finds a
-  // registered watch. The notification takes no lock.
+  // registered watch. note_edge() takes no lock.
   const detail::Guard guard(lock_);
   const bool watches = use && !over_;
-  told_.store(!watches, relaxed);  // Relaxed: the lock or the direction publishes told_.
+  told_.store(!watches, relaxed);  // Relaxed: lock_ or add_watch() publishes told_.
   if (watches) {
     use->read().add_watch(*this);
   } else {

@@ -16,10 +16,10 @@ namespace weft::http {
 // must be the only reader of the stream. Usually makes no system call.
 [[nodiscard]] bool has_hung_up(net::TcpStream& stream) noexcept;
 
-// Watches a stream that no fiber reads, with a watch and a fiber that has no stack until an edge
-// arrives. The fiber then checks the stream, and cancels the context if the stream has ended. Bytes
-// of the next request, or of a layer's final message, can hide the end. In this case, the fiber
-// reads the state of the TCP connection from the kernel.
+// Watches a stream that no fiber reads. An edge wakes the watch's fiber, which has no stack before
+// that. The fiber then checks the stream, and cancels the context if the stream has ended. Bytes of
+// the next request, or of a layer's final message, can hide the end of the stream. In this case,
+// the fiber reads the state of the TCP connection from the kernel, or polls a Unix socket.
 // Invariants
 //   I1  Once over_ is set, under the lock, the watch is not registered again.
 //   I2  told_ is false only while the watch is registered and fiber_ waits for it.
@@ -45,7 +45,7 @@ class HangUpWatch : private detail::IoWatch {
   detail::SpinLock lock_;
   bool over_ WEFT_GUARDED_BY(lock_) = false;
   // Order
-  //   [told]  note_edge stores true (release) -> ~HangUpWatch loads it (acquire).
+  //   [told]  note_edge() stores true (release) -> ~HangUpWatch() loads true (acquire).
   detail::Atomic<bool> told_{false};
   Event ended_;
 };

@@ -9,15 +9,14 @@ namespace weft::http {
 
 namespace {
 
-// Returns the time that determines a request's place in the list; 0 if the request does not belong
-// in the list.
+// Returns the time by which find_longest() orders a request, or 0 if the request does not count.
 std::int64_t moment_of(const Progress& progress, LongestBy by) noexcept {
   const std::int64_t began = progress.began();
   return by == LongestBy::age || began == 0 ? began : std::abs(progress.waits_since());
 }
 
-// Reads a connection's details. Called only if the connection's request is among the longest of its
-// part, because each address costs a system call.
+// Reads a connection's details. Called only for connections that are still in `room` after a part's
+// visit, because each peer address costs a system call.
 void read(Busy& busy) noexcept {
   const ServerConnection* const connection = std::exchange(busy.connection, nullptr);
   if (connection == nullptr) return;

@@ -19,16 +19,15 @@ enum class LongestBy : std::uint8_t { age, wait };
 
 // A request that the server is reading or answering.
 struct Busy {
-  const ServerConnection* connection = nullptr;  // Valid only while the connections are visited.
+  const ServerConnection* connection = nullptr;  // Set only during Connections::visit().
   std::int64_t since = 0;                        // The time that determines the order of requests.
   std::uint64_t fiber = 0;
   net::Address peer;
   ProgressView progress;
 };
 
-// Fills `room` with the requests that have lasted or waited for the longest time, the longest
-// first. Returns the number of these requests. Takes time in proportion to the number of
-// connections.
+// Fills `room` with the requests that have the longest age or wait, the longest first. Returns how
+// many requests it stored. The cost is linear in the number of connections.
 [[nodiscard]] std::size_t find_longest(const net::Connections& connections, std::span<Busy> room,
                                        LongestBy by) noexcept;
 

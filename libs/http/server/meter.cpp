@@ -87,8 +87,8 @@ Meter::~Meter() {
   return before < kOwnParts ? before : kOwnParts + before % (kParts - kOwnParts);
 }
 
-// Returns the record to which `place` points; makes a missing record. Returns null if memory runs
-// out.
+// Returns the record to which `place` points, and creates it if `place` is null. Returns null if
+// memory runs out.
 template <class Record>
 [[gnu::noinline]] Record* Meter::make(detail::Atomic<Record*>& place) noexcept {
   Record* const made = new (std::nothrow) Record;
@@ -150,7 +150,7 @@ void Meter::add_routes(const detail::MetricsSource& source, metrics::Reading& re
   }
 }
 
-// Adds the sums of a route's parts to the reading, if the route has had an answer.
+// Adds a route's counts, summed over all parts, to the reading. Omits a route without answers.
 void Meter::add_route(RouteIndex route, const metrics::Labels& labels,
                       metrics::Reading& reading) const {
   metrics::Sample times{.labels = labels};

@@ -16,28 +16,28 @@
 namespace weft::http {
 
 // Order
-//   [meter]  make() stores a pointer to a new record (release) -> record(), readings and the
-//            destructor load the pointer (acquire): the record's counts begin at 0.
+//   [meter]  make() stores a pointer to a new record (release) -> record(), count_request(),
+//            readings and the destructor load it (acquire), and so see the initial counts.
 
-// Counts answers by route and status, and their durations. Each of the first kOwnParts threads that
-// count has its own part of the counts, to which no other thread writes. So these threads need no
-// locked instruction. All later threads share the remaining parts.
+// Counts answers by route and status, and records their durations. Each of the first kOwnParts
+// counting threads has its own part, to which no other thread writes. These threads therefore need
+// no locked instruction. All later threads share the remaining parts.
 class Meter {
  public:
   using List = std::function<std::vector<RequestInProgress>(std::size_t most)>;
 
-  // Adds the counts and the result of `stats` to each reading of the metrics, and the result of
-  // `list` to each list of requests. Throws std::system_error, std::bad_alloc.
+  // Adds the counts and the result of `stats` to each reading of the metrics. Adds the result of
+  // `list` to the process's lists of open requests. Throws std::system_error, std::bad_alloc.
   Meter(const std::string& name, std::function<ServerStats()> stats, List list);
   ~Meter();
   Meter(const Meter&) = delete;
   Meter& operator=(const Meter&) = delete;
 
   // Counts an answer that has ended. `status` is 0 if the connection broke before the answer ended.
-  // Counts nothing if memory for the route's record is not available.
+  // Counts nothing if memory for the counters cannot be allocated.
   void record(RouteIndex route, int status, std::int64_t nanoseconds) noexcept;
 
-  // Counts a well-formed request. Counts nothing if memory for the thread's part is not available.
+  // Counts a well-formed request. Counts nothing if the thread's part cannot be allocated.
   void count_request() noexcept;
   [[nodiscard]] std::uint64_t requests() const noexcept;
   // All accesses are relaxed, because the values are only counts.
@@ -51,8 +51,8 @@ class Meter {
  private:
   static constexpr std::size_t kOwnParts = 32;
   static constexpr std::size_t kParts = 64;
-  // Durations below 2^13 ns (8 us) share the first bucket. Each further bucket is twice as wide as
-  // the one before.
+  // Durations below 2^13 ns (8 us) share the first bucket. The upper bound of each further bucket
+  // is twice the bound before it; the last bucket has no upper bound.
   static constexpr std::size_t kFirstBucket = 13;
   static constexpr std::size_t kBuckets = metrics::Distribution::kBuckets - kFirstBucket;
 
@@ -68,7 +68,7 @@ class Meter {
   };
 
   [[nodiscard]] static std::size_t part_of_thread() noexcept;
-  // Adds `amount` to `count`, in the calling thread's part. Relaxed: a count.
+  // Adds `amount` to `count`, which is in the calling thread's `part`. Relaxed: a count.
   static void add(Count& count, std::uint64_t amount, std::size_t part) noexcept {
     if (part < kOwnParts) {
       count.store(count.load(detail::relaxed) + amount, detail::relaxed);
@@ -76,7 +76,7 @@ class Meter {
       count.fetch_add(amount, detail::relaxed);
     }
   }
-  // Returns the part `number`, which the first call makes; null if memory runs out.
+  // Returns the part `number`, and creates it on the first call. Returns null if memory runs out.
   [[nodiscard]] Part* part_at(std::size_t number) noexcept;
   template <class Record>
   [[nodiscard]] static Record* make(detail::Atomic<Record*>& place) noexcept;
@@ -88,7 +88,7 @@ class Meter {
   Count refused_{0};
   Count malformed_{0};
   std::array<detail::Atomic<Part*>, kParts> parts_{};
-  detail::MetricsSource source_;  // The last field, because readings may begin at once.
+  detail::MetricsSource source_;  // Last, because its constructor lets readings begin.
 };
 
 }  // namespace weft::http

@@ -17,8 +17,8 @@ namespace weft::http {
 
 namespace {
 
-// Returns the delimiter: a line end and the boundary. Returns an empty text if the content type has
-// no valid boundary.
+// Returns the delimiter: a line end, two hyphens and the boundary. Returns an empty text if the
+// content type is not multipart/form-data, or has no valid boundary.
 std::string delimiter_of(std::string_view content_type) {
   if (!equal_tokens(media_type(content_type), "multipart/form-data")) return {};
   bool is_clear = true;
@@ -33,8 +33,8 @@ std::string delimiter_of(std::string_view content_type) {
 }  // namespace
 
 // Invariants
-//   I1  buffer_[begin_, buffer_.size()) has been received and not used; its first clear_ bytes
-//       belong to the part and contain no boundary.
+//   I1  buffer_[begin_, buffer_.size()) holds the received bytes that are not consumed yet. The
+//       first clear_ of them belong to the part and contain no boundary.
 //   I2  Once error_ is set, the reader reads no more.
 class Multipart::Reader {
  public:
@@ -108,7 +108,7 @@ class Multipart::Reader {
     return error == weft::Errc::end_of_stream ? make_error_code(Errc::malformed_form) : error;
   }
 
-  // Determines how many received bytes belong to the part, and whether they end the part.
+  // Finds the part's received bytes (clear_) or its end (in_part_), or reads more of the body.
   void look() {
     if (at_start_) {
       look_at_start();
@@ -139,7 +139,7 @@ class Multipart::Reader {
     if (!rest().starts_with(delimiter_)) begin_ += 2;
   }
 
-  // Takes one line of the part's headers or of a boundary, and removes its line end.
+  // Consumes a header line or the rest of a boundary line, and stores it without its line end.
   [[nodiscard]] std::error_code take_line(std::string& line, std::size_t& most) {
     for (;;) {
       const std::size_t end = rest().find("\r\n");

@@ -20,8 +20,8 @@ struct DateText {
   std::array<char, kDateSize + 1> text{};
 };
 
-// Copies the Date header, which each thread formats once a second. Not inlined: a compiler must not
-// keep the address of a thread_local across a switch.
+// Copies the Date header, which each thread formats at most once a second. Not inlined: a compiler
+// must not keep the address of a thread_local across a switch.
 [[gnu::noinline]] void copy_date(char* to) noexcept {
   thread_local DateText date;
   timespec now{};

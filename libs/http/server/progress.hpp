@@ -35,17 +35,17 @@ struct ProgressView {
   std::uint64_t received = 0;
   std::uint64_t sent = 0;
   RouteIndex route = kNoRoute;
-  std::int64_t waits_since = 0;  // See Progress::read().
+  std::int64_t waits_since = 0;  // See Progress::set_waits_since().
   ShortText<16> method;
   ShortText<256> target;
 };
 
 // Describes a connection's request, from the request's first byte to the end of its answer. Only
-// the fiber that serves the connection changes a Progress, so the lock is rarely contended. That
-// fiber calls clear() before the head's texts change.
+// the connection's fiber or, meanwhile, the handler's fiber changes a Progress, so the lock is
+// rarely contended. The connection's fiber calls clear() before the head's texts change.
 class Progress {
  public:
-  // Begins a request, whose first bytes have arrived at `now` by Deadline's clock.
+  // Begins a request whose first bytes arrived at the time `now` of Deadline's clock.
   void begin(std::int64_t now, std::size_t received) noexcept {
     const detail::SpinGuard guard(lock_);
     began_ = now;
@@ -53,7 +53,7 @@ class Progress {
     received_.store(received, detail::relaxed);
     sent_.store(0, detail::relaxed);
   }
-  // Shows a complete head to readers.
+  // Makes a complete head visible to read().
   void show(const Head& head) noexcept {
     const detail::SpinGuard guard(lock_);
     head_ = &head;
@@ -61,14 +61,14 @@ class Progress {
   // Sets the route that a router has found. Relaxed: a reader may see the previous route.
   void set_route(RouteIndex route) noexcept { route_.store(route, detail::relaxed); }
   [[nodiscard]] RouteIndex route() const noexcept { return route_.load(detail::relaxed); }
-  // Above 0: the server has waited for bytes of the client since the time `since`. Below 0: the
-  // server has waited for the client to read since the time -`since`. 0: the server does not wait.
-  // Relaxed: the number publishes no other data.
+  // If `since` is positive, the server has been waiting for bytes from the client since that time.
+  // If negative, it has been waiting since -`since` for the client to read. 0: no wait. Relaxed:
+  // the number publishes no other data.
   void set_waits_since(std::int64_t since) noexcept { waits_since_.store(since, detail::relaxed); }
   [[nodiscard]] std::int64_t waits_since() const noexcept {
     return waits_since_.load(detail::relaxed);
   }
-  // Removes the request after the end of its answer.
+  // Resets the state after the end of an answer, so that there is no request.
   void clear() noexcept {
     const detail::SpinGuard guard(lock_);
     began_ = 0;
@@ -83,7 +83,7 @@ class Progress {
   }
 
   // Returns when the request's first bytes arrived; 0 if there is no request. Any thread may call
-  // this and read().
+  // began() and read().
   [[nodiscard]] std::int64_t began() const noexcept {
     const detail::SpinGuard guard(lock_);
     return began_;
@@ -112,7 +112,7 @@ class Progress {
   detail::Atomic<std::uint64_t> sent_{0};
 };
 
-// While a ClientWait exists, the server waits for the client.
+// Records, while it exists, that the server waits for the client.
 class ClientWait {
  public:
   enum class For : std::uint8_t { bytes, room };

@@ -14,7 +14,7 @@ namespace weft::http {
 
 namespace {
 
-// Returns the target; if it has a scheme and a host, returns the target without them.
+// Returns the target without its scheme and host, if it has them.
 std::string_view origin_form(std::string_view target) noexcept {
   if (target.starts_with('/') || target == "*") return target;
   const std::size_t host = target.find("://");

@@ -10,7 +10,7 @@ namespace {
 
 constinit detail::ThreadMutex titles_mutex;
 
-// Returns the titles. They are never destroyed, because a static router may use them until the end.
+// Returns the titles. They are never destroyed, because a static router may use them at exit.
 std::vector<std::string>& route_titles() WEFT_REQUIRES(titles_mutex) {
   static auto& titles = *new std::vector<std::string>{"none", "other"};
   return titles;

@@ -1,4 +1,4 @@
-// Numbers the routes, as indexes for tables of counts.
+// Assigns numbers to routes; the numbers are indexes into tables of counts.
 #pragma once
 
 #include <cstddef>
@@ -10,15 +10,15 @@ namespace weft::http {
 
 using RouteIndex = std::uint16_t;
 
-inline constexpr RouteIndex kNoRoute = 0;      // The number of a request that matches no route.
-inline constexpr RouteIndex kOtherRoutes = 1;  // Shared by all routes beyond kMostRoutes.
-inline constexpr std::size_t kMostRoutes = 256;
+inline constexpr RouteIndex kNoRoute = 0;        // The number of a request that matches no route.
+inline constexpr RouteIndex kOtherRoutes = 1;    // Shared by all routes without a number.
+inline constexpr std::size_t kMostRoutes = 256;  // Including these two numbers.
 
 // Returns the number of a title such as "GET /users/{id}". A title's number never changes, and is
 // the same in all routers. Throws std::bad_alloc.
 [[nodiscard]] RouteIndex index_of_route(std::string_view title);
-// Returns the title that has the number; "none" for kNoRoute, and "other" for kOtherRoutes. Throws
-// std::bad_alloc.
+// Returns the title with the number `index`: "none" for kNoRoute, and "other" for kOtherRoutes.
+// Throws std::bad_alloc.
 [[nodiscard]] std::string title_of_route(RouteIndex index);
 
 }  // namespace weft::http

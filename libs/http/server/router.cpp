@@ -29,7 +29,7 @@ std::string listed(const std::set<std::string_view>& methods) {
   return list;
 }
 
-// While a NamedByRoute exists, the handler's fiber has the name of the route.
+// Names the current fiber after the route, and restores the former name in the destructor.
 class NamedByRoute {
  public:
   explicit NamedByRoute(std::string_view route) noexcept
@@ -52,12 +52,12 @@ struct Router::Node {
   std::map<std::string, Node, std::less<>> literal;
   std::unique_ptr<Node> any;   // {name}
   std::unique_ptr<Node> rest;  // {name...}
-  // A handler with its parameters' names, which may differ between routes of the same node.
+  // Holds a handler and its parameters' names; routes of one node may use different names.
   struct Route {
     Handler handler;
     std::vector<std::string> names;
     std::string title;  // Method and pattern; only the pattern if the route serves all methods.
-    RouteIndex index;   // The number of the title.
+    RouteIndex index;   // The result of index_of_route(title).
   };
   std::map<std::string, Route, std::less<>> methods;
   std::optional<Route> any_method;
@@ -73,7 +73,7 @@ struct Router::Node {
 
   using Values = std::vector<std::string_view>;
   // Calls `visit` with the nodes that have handlers for `path`, in order of preference, until a
-  // call returns true. During each call, `values` has the values of that node's parameters.
+  // call returns true. During each call, `values` contains the values of that node's parameters.
   template <class Visit>
   bool visit_matches(std::string_view path, Values& values, const Visit& visit) const;
 };

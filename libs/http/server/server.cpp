@@ -32,8 +32,8 @@ namespace {
 
 // The time that a client has for its first request if it connected before the stop.
 constexpr std::chrono::milliseconds kPatience(500);
-// The maximum length of a list of requests. A longer list would lock a part of the connections for
-// too long.
+// The maximum number of listed requests. A search for more requests would hold each lock of the
+// connections for too long.
 constexpr std::size_t kMostShown = 256;
 
 void require(bool holds, const std::string& what) {
@@ -91,7 +91,7 @@ std::uint64_t permits(std::size_t most) noexcept {
   return most == kUnlimited ? std::uint64_t{1} << 62 : most;
 }
 
-// Answers with 503 and closes a connection that the server has no resources to serve.
+// Sends 503 if the server has no resources for a connection. The caller closes the connection.
 void answer_unavailable(net::ByteStream& stream) noexcept {
   constexpr std::string_view kAnswer =
       "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nRetry-After: 1\r\n"
@@ -164,7 +164,7 @@ class ServerCore::Loop final : private net::Acceptor {
     void operator()() const noexcept { loop.stop(); }
   };
 
-  // Returns true: take_in() waits for room, but only after a connection is accepted.
+  // Always returns true, because take_in() waits for room after a connection is accepted.
   [[nodiscard]] bool take_place(const Until&) noexcept override { return true; }
   void give_place() noexcept override {}
   void begin(net::Connection::AnyStream&& stream) noexcept override {
@@ -177,7 +177,7 @@ class ServerCore::Loop final : private net::Acceptor {
   void count_pause() noexcept override { core_.accept_pauses_.fetch_add(1, relaxed); }
 
   ServerCore& core_;
-  std::stop_callback<Stop> asked_to_stop_;  // The last field, because its callback may run at once.
+  std::stop_callback<Stop> asked_to_stop_;  // Must be last, because it may run in the constructor.
 };
 
 std::error_code ServerCore::serve(std::span<const net::AnyListener> listeners) {
@@ -185,7 +185,7 @@ std::error_code ServerCore::serve(std::span<const net::AnyListener> listeners) {
   struct End {
     ServerCore& core;
     ~End() {
-      // Relaxed: stop() has woken this fiber, so the store in stop() is visible.
+      // Relaxed suffices, because stop() stores the flag before it wakes this fiber.
       if (core.ends_by_itself_.load(relaxed)) {
         (void)core.shutdown(Deadline::after(core.options_.grace));
       }
@@ -199,13 +199,13 @@ std::error_code ServerCore::serve(std::span<const net::AnyListener> listeners) {
 
 void ServerCore::stop() noexcept {
   ends_by_itself_.store(true, relaxed);
-  (void)std::stop_source(stop_).request_stop();  // A copy, because the stop may destroy the server.
+  (void)std::stop_source(stop_).request_stop();  // The stop may destroy the server, not the copy.
 }
 
 void ServerCore::take_in(net::TcpStream stream) noexcept {
   const std::stop_token stop = stop_.get_token();
   // A stopping server accepts connected clients beyond its limit, so these connections do not wait
-  // for room. The grace period limits how long the server accepts them.
+  // for room. It closes them by the end of the grace period.
   (void)room_.try_acquire_until(stop);
   auto* const connection = new (std::nothrow) ServerConnection(std::move(stream), *this);
   if (connection == nullptr) return room_.release();
@@ -221,8 +221,8 @@ void ServerCore::take_in(net::TcpStream stream) noexcept {
 bool ServerCore::shutdown(Deadline grace) {
   net::ConnectionRecord* const own = connections_.find_caller(this_fiber::id());
   if (own != nullptr) connections_.excuse(*own);
-  // A handler that calls this function waits for all connections to end, except its own and
-  // connections whose handlers have also called it.
+  // A shutdown() in a handler does not wait for the handler's own connection, nor for connections
+  // whose handlers have also called shutdown().
   const auto wait_until = [&](const Until& until) {
     return own != nullptr ? connections_.wait_for_others(until) : connections_.wait_for_all(until);
   };
@@ -239,12 +239,12 @@ bool ServerCore::shutdown(Deadline grace) {
   if (!in_time) {
     (void)scope_.cancel();
     (void)(own != nullptr ? connections_.close_others() : connections_.close_all());
-    // If the caller is a handler, a connection may wait for the caller's slot, and then ends only
-    // after this call.
+    // A handler must not wait here, because another connection may be waiting for the handler's
+    // slot. That connection cannot end before this call returns.
     if (own == nullptr) (void)wait_until({});
   }
-  // If the caller is a handler, it may run in that pool. A later shutdown, at the latest the
-  // destructor's, ends the pool.
+  // A handler may run in own_pool_, so its shutdown() does not end the pool. A later shutdown()
+  // ends the pool; the destructor calls it at the latest.
   if (own_pool_ != nullptr && own == nullptr) {
     own_pool_->close(Close::drain);
     own_pool_->join();

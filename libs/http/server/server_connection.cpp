@@ -53,8 +53,8 @@ bool ServerConnection::begins_with_header() const noexcept {
   return !networks.empty() && networks.contains(transport_.stream().peer_address());
 }
 
-// Reads a PROXY header, if the connection begins with one, and then sets is_begun_. As long as
-// is_begun_ is not set, there is nothing to serve.
+// Reads a PROXY header, if the connection begins with one, and then sets is_begun_. The
+// connection serves no requests until is_begun_ is set.
 SessionEnd ServerConnection::read_proxy_header() {
   if (!begins_with_header()) {
     is_begun_ = true;
@@ -75,7 +75,7 @@ SessionEnd ServerConnection::read_proxy_header() {
   return SessionEnd::idle;
 }
 
-// Makes the connection's layer if the server uses one. Called until the layer exists.
+// Makes the connection's layer if the server uses one. Returns at once if the layer exists.
 SessionEnd ServerConnection::shake_hands() {
   const ServerLayer& secure = server_.options().secure;
   if (!secure || transport_.layer() != nullptr) return SessionEnd::idle;
@@ -92,15 +92,15 @@ SessionEnd ServerConnection::shake_hands() {
   }
   if (error) {
     server_.meter().count_malformed();
-    transport_.linger();  // The client can receive the reason before the close.
+    transport_.linger();  // Lets the client receive the reason before the close.
     return SessionEnd::over;
   }
   transport_.set_layer(std::move(layer));
   return SessionEnd::idle;
 }
 
-// Calls the talk while there are bytes. Without bytes, calls the talk only at its beginning, or if
-// the server stops.
+// Calls the talk while there are bytes. Also calls the talk once without bytes if `begins` is true
+// or the server is stopping.
 SessionEnd ServerConnection::converse(bool begins) {
   std::string early = std::move(conversation_->early);
   const std::stop_token stop = server_.stop_token();

@@ -19,7 +19,7 @@ namespace weft::http {
 class ServerCore;
 enum class SessionEnd : std::uint8_t;
 
-// Holds the state of an idle connection: its socket, and a wait for bytes without a stack.
+// Holds the socket and state of a connection. An idle connection waits for bytes without a stack.
 class ServerConnection : public net::ConnectionRecord {
  public:
   ServerConnection(net::TcpStream stream, ServerCore& server) noexcept;
@@ -38,7 +38,7 @@ class ServerConnection : public net::ConnectionRecord {
   [[nodiscard]] Transport& transport() noexcept { return transport_; }
   [[nodiscard]] const Transport& transport() const noexcept { return transport_; }
   [[nodiscard]] Progress& progress() noexcept { return transport_.progress(); }
-  // Returns the PROXY header; null if the connection has none. Only the serving fiber may call it.
+  // Returns the PROXY header, or null if there is none. Only the serving fiber may call proxied().
   [[nodiscard]] const net::ProxyHeader* proxied() const noexcept { return proxied_.get(); }
   // Adds a request to this connection's count. Relaxed: a count.
   void count_request() noexcept {
@@ -65,7 +65,7 @@ class ServerConnection : public net::ConnectionRecord {
   std::unique_ptr<const net::ProxyHeader> proxied_;
   ServerCore& server_;
   detail::Atomic<std::uint32_t> requests_{0};
-  bool is_begun_ = false;  // True once the PROXY header was read, or if there is none.
+  bool is_begun_ = false;  // True once the PROXY header, if any, has been read.
 };
 
 }  // namespace weft::http

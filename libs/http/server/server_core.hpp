@@ -29,7 +29,7 @@ class ServerCore {
   std::error_code serve(std::span<const net::AnyListener> listeners);
   void stop() noexcept;
   bool shutdown(Deadline grace);
-  // Deletes the connection. Only the fiber that serves or accepted the connection may do so.
+  // Deletes the connection. Only the fiber that accepted or serves it may call end_connection().
   void end_connection(ServerConnection& connection) noexcept {
     connections_.remove(connection);
     delete &connection;
@@ -42,17 +42,17 @@ class ServerCore {
   [[nodiscard]] const Handler& handler() const noexcept { return handler_; }
   // Returns the pool for handlers; null if handlers run in the fibers of their connections.
   [[nodiscard]] FiberPool* pool() const noexcept { return pool_; }
-  // Returns whether the server stops. After the stop, the server wakes each connection that must
-  // notice it.
+  // Returns whether the server is stopping. The server then wakes each connection that must notice
+  // the stop.
   [[nodiscard]] bool stopping() const noexcept { return stop_.stop_requested(); }
-  // Returns the token that reports when connections without any request yet must end. They end a
-  // little later than the stop, because a client that has just connected may be about to send a
-  // request.
+  // Returns the token that reports when connections without any request yet must end. These
+  // connections end a little later than the stop, because a client that has just connected may be
+  // about to send a request.
   [[nodiscard]] std::stop_token end_of_new_connections() const noexcept {
     return new_end_.get_token();
   }
-  // A connection's fiber that finds no bytes calls must_end(). Returns true if the server stops or
-  // the connection has been idle for too long; otherwise, the connection stays open.
+  // When a connection's fiber finds no bytes, it calls must_end(). Returns true if the idle time is
+  // over or the server is stopping. A connection without any request ends a little later.
   [[nodiscard]] bool must_end(const ServerConnection& connection) const noexcept {
     const bool is_new = connection.requests() == 0 && !new_end_.stop_requested();
     return (stopping() && !is_new) || connections_.has_been_idle_for_long(connection);
@@ -88,9 +88,9 @@ class ServerCore {
   Context scope_;
   std::stop_source stop_;
   std::stop_source new_end_;
-  detail::Atomic<bool> ends_by_itself_{false};  // True after stop(): serve() then shuts down.
+  detail::Atomic<bool> ends_by_itself_{false};  // True after stop(); serve() then shuts down.
   Meter meter_;
-  // The last field, because its callback may run at once.
+  // Must be the last field, because the callback may run in the constructor.
   std::stop_callback<std::function<void()>> asked_to_stop_;
 };
 

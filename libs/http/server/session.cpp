@@ -28,6 +28,7 @@ namespace {
 // Lets a connection's fiber wait for a handler in a pool, or end the request while it is queued.
 struct SlotWait {
   // Returns true for one caller only: the task that begins the handler, or the fiber that gives up.
+  // Relaxed: only the event publishes what the task has written.
   [[nodiscard]] bool claim() noexcept { return !is_claimed.exchange(true, detail::relaxed); }
 
   Event done;  // Set when the task has ended or is dropped.
@@ -49,8 +50,8 @@ class TellOnEnd {
   SlotWait* wait_;
 };
 
-// The buffers of a session are on the stack of a fiber, which a connection has only while it is
-// busy.
+// A session keeps its buffers on the stack of its fiber. An idle connection has no fiber and thus
+// no buffers.
 class Session {
  public:
   explicit Session(ServerConnection& connection) noexcept
@@ -118,7 +119,7 @@ class Session {
   Head head_;
 };
 
-// Reads without a wait, because an idle connection waits without a stack.
+// Reads without waiting, because an idle connection waits without a stack.
 Session::Found Session::read_first_bytes() {
   // Later bytes will cause an edge, for which the connection waits without a stack.
   if (served_ && !transport_.may_have_bytes()) return nothing_asked();
@@ -169,7 +170,7 @@ Session::Found Session::read_head() {
     }
     const auto room = input_.make_room(limits.head_bytes);
     auto received = receive(room, Deadline::past());
-    // Some clients send an extra line end after a body; that line end requests nothing.
+    // Some clients send an extra line end after a body. The server ignores that line end.
     if (received.error && input_.rest() == "\r\n") {
       input_.consume(2);
       return received.error == weft::Errc::timed_out ? nothing_asked() : Found::end;
@@ -198,8 +199,8 @@ Session::Found Session::take_head(std::string_view text) {
   return Found::request;
 }
 
-// head_ has the parts of the head that could be parsed. The connection must be closed, because the
-// beginning of the next request is not known.
+// head_ contains the parts of the head that were parsed. The caller must close the connection,
+// because the beginning of the next request is unknown.
 Session::Found Session::refuse(std::error_code why) {
   server_.meter().count_malformed();
   Exchange exchange(connection_, input_, output_, head_);
@@ -290,7 +291,7 @@ void Session::measure(const Exchange& exchange) noexcept {
                          ended_ - began_);
 }
 
-// Calls on_access. If the request was not read to its end, `why` is the reason.
+// Calls on_access. `why` is the reason if the request was not read completely.
 void Session::report_access(Exchange& exchange, std::error_code why) noexcept {
   const Request request(exchange);
   try {

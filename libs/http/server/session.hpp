@@ -13,7 +13,7 @@ enum class SessionEnd : std::uint8_t {
   upgraded,  // The protocol changes; see ServerConnection::upgrade().
 };
 
-// Reads and answers requests until no bytes are left. Parks; only fibers may call it.
+// Reads and answers requests until no bytes are left. Parks; only fibers may call serve_session().
 [[nodiscard]] SessionEnd serve_session(ServerConnection& connection);
 
 }  // namespace weft::http

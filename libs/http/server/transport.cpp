@@ -49,7 +49,7 @@ net::Result<std::size_t> Transport::read(std::span<std::byte> room, Deadline dea
 std::error_code Transport::write(std::string_view text, Allowance& allowance) {
   auto bytes = std::as_bytes(std::span(text));
   if (layer_ != nullptr) return write_by_layer(bytes, allowance);
-  // Most answers fit into the socket at once, so this attempt does not read the clock.
+  // Most answers fit into the send buffer at once, so this attempt does not read the clock.
   auto result = stream_.write_some(bytes, Deadline::past());
   allowance.earn(result.value);
   for (;;) {
@@ -64,7 +64,7 @@ std::error_code Transport::write(std::string_view text, Allowance& allowance) {
   }
 }
 
-// Writes in parts, because progress is visible only when a call returns.
+// Writes the bytes in parts, because progress becomes visible only when a call returns.
 std::error_code Transport::write_by_layer(std::span<const std::byte> bytes, Allowance& allowance) {
   constexpr std::size_t kPart = 64 * 1024;
   const ClientWait wait(progress_, ClientWait::For::room);
@@ -75,13 +75,13 @@ std::error_code Transport::write_by_layer(std::span<const std::byte> bytes, Allo
     progress_.count_sent(result.value);
     bytes = bytes.subspan(result.value);
     if (result.error && !allowance.covers(result)) return result.error;
-    // If a layer accepted all bytes but could not deliver them in time, this loop calls the layer
-    // again without bytes.
+    // A layer may accept all bytes but fail to deliver them in time. The loop then calls the layer
+    // again with an empty span.
     if (!result.error && bytes.empty()) return {};
   }
 }
 
-// Sends in parts, because progress is visible only when a call returns.
+// Sends the file in parts, because progress becomes visible only when a call returns.
 std::error_code Transport::write_file(int descriptor, std::uint64_t offset, std::uint64_t size,
                                       Allowance& allowance, std::uint64_t& written) {
   constexpr std::uint64_t kPart = 256 * 1024;
@@ -99,8 +99,8 @@ std::error_code Transport::write_file(int descriptor, std::uint64_t offset, std:
   return {};
 }
 
-// Reads and drops all received bytes, so that a client that sends a large body can still receive
-// the refusal.
+// Reads and drops received bytes. A client that is still sending a large body can thus receive the
+// refusal.
 void Transport::linger() {
   const Deadline deadline = Deadline::after(std::chrono::seconds(1));
   if (layer_ != nullptr) (void)layer_->shutdown(deadline);

@@ -21,8 +21,8 @@ namespace weft::http {
 
 class Allowance;
 
-// Reads and writes a client's stream, perhaps through a layer, and records the progress. The fiber
-// that serves the connection calls the functions, except where another caller is documented.
+// Reads and writes a client's stream, perhaps through a layer, and records the progress. Only the
+// serving fiber may call these functions, unless a comment names other callers.
 class Transport {
  public:
   explicit Transport(net::TcpStream stream) noexcept : stream_(std::move(stream)) {}
@@ -37,14 +37,14 @@ class Transport {
   [[nodiscard]] bool has_bytes();
   // Reads the available bytes. With a past deadline, the call does not wait.
   net::Result<std::size_t> read(std::span<std::byte> room, Deadline deadline);
-  // Writes the whole text, as long as the client is fast enough for `allowance`.
+  // Writes the whole text. Fails if the client reads too slowly for `allowance`.
   std::error_code write(std::string_view text, Allowance& allowance);
-  // Writes a part of a file by sendfile(). The connection must have no layer. Stores the number of
-  // written bytes in `written`.
+  // Writes a part of a file with sendfile(). The connection must have no layer. Stores the number
+  // of written bytes in `written`.
   std::error_code write_file(int descriptor, std::uint64_t offset, std::uint64_t size,
                              Allowance& allowance, std::uint64_t& written);
-  // Closes the connection after the client had time to receive the last answer: a close with unread
-  // bytes would discard the answer. Parks for at most a second.
+  // Gives the client time to receive the last answer before the close. A close with unread bytes
+  // would discard the answer. Parks for at most one second.
   void linger();
   // Closes the connection with a reset, so that the client notices that the answer is incomplete.
   void reset() noexcept;
@@ -55,8 +55,8 @@ class Transport {
   // Returns the connection's layer, or null if there is none.
   [[nodiscard]] Layer* layer() const noexcept { return layer_.get(); }
   void set_layer(std::unique_ptr<Layer> layer) noexcept { layer_ = std::move(layer); }
-  // Returns the client's address, or 0.0.0.0:0 once the connection is closed. Any thread that keeps
-  // the connection's record alive may call peer() and progress().
+  // Returns the client's address; 0.0.0.0:0 for a Unix socket or a closed connection. Any thread
+  // that keeps the connection's record alive may call peer() and progress().
   [[nodiscard]] net::Address peer() const noexcept { return stream_.peer_address().value; }
   // Returns the progress of the request that is being read or answered.
   [[nodiscard]] const Progress& progress() const noexcept { return progress_; }

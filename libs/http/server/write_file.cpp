@@ -56,7 +56,7 @@ std::error_code Answer::write_file(int descriptor, std::uint64_t offset, std::ui
   return error;
 }
 
-// Writes a part of a file through memory, for a body that cannot be sent by sendfile().
+// Writes a part of a file through memory, for a body that cannot be sent with sendfile().
 std::error_code Answer::copy_file(int descriptor, std::uint64_t offset, std::uint64_t size) {
   std::array<char, 8192> room;
   while (size > 0) {

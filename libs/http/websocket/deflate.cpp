@@ -43,7 +43,7 @@ Inflated inflate_piece(z_stream& stream, std::string_view piece, std::size_t mos
     if (count > most - out.size()) return Inflated::too_large;
     out.append(room.data(), count);
     if (outcome == Z_STREAM_END) {
-      // Keeps the window, because later blocks may refer to it.
+      // This call keeps the window, because later blocks may refer to the window.
       if (inflateResetKeep(&stream) != Z_OK) return Inflated::corrupt;
     } else if (outcome != Z_OK && outcome != Z_BUF_ERROR) {
       return Inflated::corrupt;

@@ -23,7 +23,7 @@ namespace close_code {
 inline constexpr std::uint16_t kNormal = 1000;
 inline constexpr std::uint16_t kGoingAway = 1001;
 inline constexpr std::uint16_t kProtocolError = 1002;
-inline constexpr std::uint16_t kNone = 1005;  // Reported if there is no code; never sent.
+inline constexpr std::uint16_t kNone = 1005;  // Reported if a close frame has no code; never sent.
 inline constexpr std::uint16_t kBadText = 1007;
 inline constexpr std::uint16_t kRefused = 1008;
 inline constexpr std::uint16_t kTooLarge = 1009;
@@ -45,7 +45,7 @@ struct FrameHeader {
 
   [[nodiscard]] bool is_control() const noexcept { return opcode >= Opcode::close; }
   // Parses the header at the beginning of `bytes`, and removes a complete header from `bytes`.
-  // Refuses a frame as soon as it violates a rule that depends on no other frame.
+  // Refuses a header as soon as it violates a rule; does not check rules that involve other frames.
   [[nodiscard]] State parse(std::string_view& bytes) noexcept;
 };
 
@@ -54,7 +54,7 @@ inline constexpr std::size_t kControlBytes = 125;  // The largest payload of a c
 // Appends a complete, final frame. A frame from a client is masked.
 void append_frame(Opcode opcode, bool is_compressed, std::string_view payload,
                   const std::optional<Mask>& mask, std::string& out);
-// Applies or removes the mask of the part of the payload that begins at `offset`.
+// Applies or removes the mask. `data` is the part of the payload that begins at `offset`.
 void apply_mask(const Mask& mask, std::uint64_t offset, char* data, std::size_t size) noexcept;
 // Returns whether RFC 6455, 7.4, or the registry of codes allows this code in a close frame.
 [[nodiscard]] bool may_be_sent(std::uint16_t code) noexcept;

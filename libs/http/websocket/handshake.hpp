@@ -10,7 +10,7 @@
 
 namespace weft::http {
 
-// The result of a check of a client's request.
+// The result of checking a client's opening request.
 struct Opening {
   // 101 accepts the request; any other status refuses it.
   int status = 101;

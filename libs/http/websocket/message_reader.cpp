@@ -54,7 +54,7 @@ bool MessageReader::begin_data() {
     message_.clear();
   }
   if (++frames_ > fragments_) return refuse(close_code::kRefused);
-  // Compression makes incompressible data slightly larger than the message.
+  // Compression can enlarge a message slightly, so the compressed size may exceed the limit.
   const std::uint64_t slack = is_compressed_ ? most_ / 8 + 64 : 0;
   const std::uint64_t room = most_ - std::min(most_, message_.size());
   if (frame_.size > room && frame_.size - room > slack) return refuse(close_code::kTooLarge);

@@ -13,7 +13,7 @@
 
 namespace weft::http {
 
-// Specifies which side of the connection uses the reader.
+// Specifies the side of the connection on which the reader is used.
 enum class Role : std::uint8_t { server, client };
 
 // Assembles messages from the peer's bytes, which may arrive in pieces of any size.
@@ -33,16 +33,16 @@ class MessageReader {
   // Consumes bytes from the beginning of `input`. Event::nothing means that the reader needs more
   // bytes.
   [[nodiscard]] Event next(std::string_view& input);
-  // Returns whether an incomplete frame or message has begun.
+  // Returns whether a message has begun, or the header of an incomplete frame has been parsed.
   [[nodiscard]] bool is_within_message() const noexcept {
     return in_frame_ || opcode_ != Opcode::continuation;
   }
   // Returns the message after Event::text or Event::binary; the caller may move it out.
   [[nodiscard]] std::string& message() noexcept { return message_; }
-  // Returns the payload of a ping or a pong, or the reason of a close, after such an event.
+  // After Event::ping or Event::pong, returns the payload; after Event::close, the reason.
   [[nodiscard]] const std::string& control() const noexcept { return control_; }
-  // After a close, returns the peer's code (1005 if there is none); after a refusal, the code to
-  // send.
+  // After Event::close, returns the peer's code (1005 if there is none); after Event::refused, the
+  // code to send.
   [[nodiscard]] std::uint16_t code() const noexcept { return code_; }
 
  private:
@@ -62,7 +62,7 @@ class MessageReader {
   MessageInflater inflater_;
   FrameHeader frame_;
   bool in_frame_ = false;
-  std::uint64_t at_ = 0;  // The number of received bytes of the frame's payload.
+  std::uint64_t at_ = 0;  // The number of payload bytes of the frame received so far.
   // The opcode of the current message; `continuation` if no message has begun.
   Opcode opcode_ = Opcode::continuation;
   bool is_compressed_ = false;

@@ -17,7 +17,7 @@ void SharedWebSocket::watch() {
     try {
       self->watch();
     } catch (const std::exception&) {
-      self->core().detach();  // The connection must end if watch() fails.
+      self->core().detach();  // No later call would check the peer.
     }
   });
 }
@@ -36,7 +36,7 @@ MessageTalk::~MessageTalk() {
   try {
     end();
   } catch (const std::exception&) {
-    // The connection has ended, so there is no caller for an exception of on_close.
+    // The connection has ended, so no caller can receive an exception that on_close throws.
   }
 }
 

@@ -1,4 +1,4 @@
-// Serves a WebSocket that has a fiber only while there are messages.
+// Serves a WebSocket that has a fiber only while it handles messages.
 #pragma once
 
 #include <memory>
@@ -15,8 +15,8 @@
 
 namespace weft::http {
 
-// The part of a WebSocket that the program's pointers share. It has no fiber. Instead, a delayed
-// call checks whether the peer is silent.
+// Holds the state that the program's pointers to a WebSocket share. This object has no fiber.
+// Instead, a delayed call checks whether the peer is silent.
 class SharedWebSocket : public std::enable_shared_from_this<SharedWebSocket> {
  public:
   SharedWebSocket(const Upgraded& link, const WebSocketOptions& options,
@@ -25,9 +25,9 @@ class SharedWebSocket : public std::enable_shared_from_this<SharedWebSocket> {
 
   [[nodiscard]] WebSocket::Core& core() noexcept { return core_; }
   [[nodiscard]] WebSocket& socket() noexcept { return socket_; }
-  // Until end(), sends pings to a silent peer, and ends the connection if the peer does not answer.
+  // Sends pings to a silent peer until end(). Ends the connection if the peer does not answer.
   void watch();
-  // Ends the WebSocket's calls. After end() returns, no call uses the link.
+  // Ends all calls of the WebSocket. After end() returns, no call uses the link.
   void end() noexcept;
 
  private:
@@ -39,7 +39,7 @@ class SharedWebSocket : public std::enable_shared_from_this<SharedWebSocket> {
   DelayedCall look_ WEFT_GUARDED_BY(mutex_);
 };
 
-// The part of a WebSocket that the connection owns: the end of the connection ends the WebSocket.
+// Holds the state of a WebSocket that its connection owns. It ends with the connection.
 class MessageTalk {
  public:
   MessageTalk(WebSocketHandlers handlers, const WebSocketOptions& options, std::string protocol,
@@ -64,7 +64,7 @@ class MessageTalk {
   const WebSocketOptions options_;
   const std::string protocol_;
   const std::optional<DeflateTerms> terms_;
-  std::shared_ptr<SharedWebSocket> shared_;  // Null before the first call and after the end.
+  std::shared_ptr<SharedWebSocket> shared_;  // Null before open() and after end().
 };
 
 }  // namespace weft::http

@@ -24,8 +24,8 @@ using ReaderEvent = MessageReader::Event;
 
 constexpr std::size_t kRoom = 4096;
 
-// Drops the compressor's context unless a message was sent, because later messages must not refer
-// to a message that the peer has not received.
+// Its destructor drops the compressor's context unless the message was sent. Otherwise a later
+// message could refer to a message that the peer has not received.
 class SentOrForgotten {
  public:
   explicit SentOrForgotten(std::optional<MessageDeflater>& deflater) noexcept
@@ -148,7 +148,7 @@ net::Result<Message> WebSocket::Core::read_message(const Until& until) {
       continue;
     }
     if (const auto error = handle(event)) return {.error = error};
-    // A peer that sends only pings must not extend the wait.
+    // Without this check, a peer could extend the wait by sending only pings.
     if (until.is_over()) return {.error = until.reason()};
   }
 }
@@ -172,7 +172,7 @@ std::error_code WebSocket::Core::read_more(const Until& until) {
     }
     if (!is_silent || silence_.awaits_pong) return end(error);
     const auto unsent = send(Opcode::ping, {}, until);
-    // After our close frame, we send no ping, and only wait for the peer's close frame.
+    // No ping follows our close frame; the loop then only waits for the peer's close frame.
     if (unsent && unsent != weft::Errc::closed) {
       const bool is_callers = unsent == weft::Errc::timed_out || unsent == weft::Errc::cancelled;
       return is_callers && until.is_over() ? unsent : end(unsent);
@@ -199,7 +199,7 @@ std::error_code WebSocket::Core::handle(ReaderEvent event) {
     case ReaderEvent::ping:
       pong_.owe(reader_.control());
       send_pong();
-      return {};  // The next read reports a broken connection.
+      return {};  // If the pong cannot be sent, the next read fails.
     case ReaderEvent::close:
       state_ = {.ended = weft::Errc::end_of_stream, .lingers = true};
       peer_close_.code = reader_.code();
@@ -210,7 +210,7 @@ std::error_code WebSocket::Core::handle(ReaderEvent event) {
     case ReaderEvent::refused:
       return refuse(reader_.code(), error_of(reader_.code()));
     default:
-      return {};  // A pong; its arrival has already ended the silence.
+      return {};  // The event is a pong, whose arrival has ended the silence.
   }
 }
 
@@ -225,7 +225,7 @@ std::error_code WebSocket::Core::await_close(const Until& until) {
   while (!state_.ended) {
     const auto error = read_message(until).error;
     if (error) return error;
-    // A peer that keeps sending must not extend the wait.
+    // Without this check, a peer could extend the wait by sending messages.
     if (until.is_over()) return until.reason();
   }
   return state_.ended;
@@ -233,7 +233,7 @@ std::error_code WebSocket::Core::await_close(const Until& until) {
 
 void WebSocket::Core::linger() {
   {
-    // If another caller owns reading_, it notices the end, and lingers or closes.
+    // If another caller holds reading_, that caller notices the end, and lingers or closes.
     if (!reading_.try_lock()) return;
     const HeldLock lock(reading_);
     if (!std::exchange(state_.lingers, false)) return;
@@ -261,7 +261,7 @@ std::error_code WebSocket::Core::end(std::error_code why) {
 
 void WebSocket::Core::detach() noexcept {
   link_.detach();
-  // Calls that use the link return, because the link is closed. The flags below stop later calls.
+  // All calls that use the link return, because it is closed. The flags below stop later calls.
   {
     writing_.lock();
     const HeldLock lock(writing_);
@@ -274,7 +274,7 @@ void WebSocket::Core::detach() noexcept {
     state_.lingers = false;
     over_.set();
   }
-  // A lingering caller uses the link until the caller sees that the link is closed.
+  // A caller in linger() may use the link until its next read fails, because the link is closed.
   link_.lingering.lock();
   const HeldLock lock(link_.lingering);
 }
@@ -283,7 +283,7 @@ std::error_code WebSocket::Core::send(Opcode opcode, std::string_view payload, c
   const std::error_code error =
       send_alone(opcode, payload, until.but_before(Deadline::after(options_.write)));
   send_pong();
-  // The write timeout ended the wait, not the caller's limit.
+  // The write timeout has passed, but the caller's limit has not.
   if (error == weft::Errc::timed_out && !until.is_over()) link_.close();
   return error;
 }
@@ -297,9 +297,9 @@ std::error_code WebSocket::Core::send_alone(Opcode opcode, std::string_view payl
   return write_frame(opcode, payload, limit);
 }
 
-// A reader does not wait for a writer: the writer sends the pong after the writer's own frame.
-// After a caller unlocks writing_, it checks again for a pong, because another caller may have
-// failed to lock writing_ in the meantime.
+// A reader does not wait for a writer. Instead, the writer sends the pong after its own frame. A
+// caller that has unlocked writing_ checks again for a pong, because another caller may have failed
+// to lock writing_ in the meantime.
 void WebSocket::Core::send_pong() {
   while (pong_.is_owed() && writing_.try_lock()) {
     const HeldLock lock(writing_);
@@ -345,7 +345,7 @@ std::error_code WebSocket::Core::close(std::uint16_t code, std::string_view reas
     link_.close();
     return error;
   }
-  // Another caller, in receive(), may read the peer's close frame instead.
+  // A concurrent receive() may read the peer's close frame instead.
   std::error_code outcome = weft::Errc::timed_out;
   bool is_parked = false;
   if (reading_.try_lock_until(limit)) {
@@ -356,7 +356,7 @@ std::error_code WebSocket::Core::close(std::uint16_t code, std::string_view reas
       (void)end(weft::Errc::end_of_stream);
     }
   }
-  // The connection's fiber receives the peer's close frame.
+  // In this case, the server's take() receives the peer's close frame.
   if (is_parked && over_.wait_until(limit)) outcome = weft::Errc::end_of_stream;
   link_.close();
   return outcome == weft::Errc::end_of_stream ? std::error_code() : outcome;

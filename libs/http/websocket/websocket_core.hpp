@@ -56,13 +56,13 @@ class OwedPong {
   std::optional<std::string> payload_ WEFT_GUARDED_BY(lock_);
 };
 
-// Shares the connection below the WebSocket. Any caller may close it at any time, even after
+// Holds the connection below a WebSocket. Any caller may call close() at any time, even after
 // detach().
 class SharedLink {
  public:
   explicit SharedLink(const Upgraded& upgraded) noexcept : upgraded_(upgraded) {}
 
-  // The owner of reading_ or writing_ may call the next functions until that direction has ended.
+  // The caller must hold `lingering`, or reading_ or writing_ until that direction has ended.
   [[nodiscard]] Upgraded& operator*() noexcept { return upgraded_; }
   [[nodiscard]] Upgraded* operator->() noexcept { return &upgraded_; }
   // Closes the connection, which ends all waits in both directions.
@@ -71,7 +71,7 @@ class SharedLink {
     const HeldLock lock(mutex_);
     if (!is_detached_) upgraded_.close();
   }
-  // Closes the connection, and makes later calls of close() do nothing.
+  // Closes the connection. Later calls of close() have no effect.
   void detach() noexcept {
     close();
     mutex_.lock();
@@ -79,7 +79,7 @@ class SharedLink {
     is_detached_ = true;
   }
 
-  Mutex lingering;  // A caller holds it while it continues to read after the close.
+  Mutex lingering;  // Held by the caller that runs linger().
 
  private:
   Upgraded upgraded_;
@@ -87,15 +87,15 @@ class SharedLink {
   bool is_detached_ WEFT_GUARDED_BY(mutex_) = false;
 };
 
-// Returns whether compression keeps its contexts, as the options specify.
+// Returns whether the options require that compression keeps its context between messages.
 [[nodiscard]] inline DeflateContext context_of(const WebSocketOptions& options) noexcept {
   return options.compress_context ? DeflateContext::kept : DeflateContext::dropped;
 }
 
 // Holds the connection, with one mutex for each direction. A reader may also lock writing_, to
 // answer a ping or a close. A writer never locks reading_.
-// Invariant: while State::is_parked is set, no caller reads. Unchecked: the connection's watch
-// belongs to the server.
+// Invariant: while State::is_parked is set, no caller reads. Unchecked, because the server owns the
+// connection's watch.
 class WebSocket::Core {
  public:
   // Without DeflateTerms, the connection does not compress messages.
@@ -115,15 +115,14 @@ class WebSocket::Core {
   std::error_code send(Opcode opcode, std::string_view payload, const Until& until);
   std::error_code close(std::uint16_t code, std::string_view reason, const Until& until);
 
-  // Returns a received message, for a server's WebSocket without a fiber between messages. If it
-  // returns neither a message nor an error, the connection must wait for bytes and then call take()
-  // again.
+  // Returns the next received message. Called for a server's WebSocket without a fiber between
+  // messages. If it returns neither a message nor an error, call it again when bytes have arrived.
   net::Result<std::optional<Message>> take();
   // Sends a ping to a silent peer, and ends the connection if the peer has been silent or slow for
-  // too long. Returns when to call look_after() again. A call has an effect only while the
-  // connection waits for bytes.
+  // too long. Has no effect unless the connection is waiting for bytes. Returns the time when
+  // look_after() must be called again.
   [[nodiscard]] Deadline look_after();
-  // Ends all calls. No call uses the link after detach() returns.
+  // Ends all calls of this object. No call uses the link after detach() returns.
   void detach() noexcept;
 
   [[nodiscard]] std::uint16_t close_code() const noexcept { return peer_close_.code; }
@@ -131,20 +130,20 @@ class WebSocket::Core {
   [[nodiscard]] std::string_view protocol() const noexcept { return protocol_; }
 
  private:
-  // Specifies when to send the peer a ping, and when to give up a peer that has not answered.
+  // Specifies when to send the peer a ping, and when to close the connection if no pong arrives.
   struct Silence {
     Deadline ends;
     bool awaits_pong = false;
     Deadline message_ends = Deadline::never();  // The deadline of a message that has begun.
   };
-  // Received bytes that the reader has not consumed yet.
+  // The received bytes that the reader has not consumed yet.
   struct Bytes {
     std::unique_ptr<char[]> room;  // Null between messages of a connection without a fiber.
     std::string_view rest;         // A part of `room`.
     bool is_drained = false;       // True if the last read found no bytes.
   };
   struct State {
-    std::error_code ended = {};  // The result of all further reads.
+    std::error_code ended = {};  // The error of all further reads, if set.
     bool is_parked = false;      // True while the connection waits for bytes without a fiber.
     bool lingers = false;        // True if the link stays open after the last frame; see linger().
   };
@@ -160,17 +159,17 @@ class WebSocket::Core {
   // Handles an event other than a message. An error ends the connection.
   std::error_code handle(MessageReader::Event event) WEFT_REQUIRES(reading_);
   std::error_code refuse(std::uint16_t code, Errc why) WEFT_REQUIRES(reading_);
-  // Sets or removes the deadline of the message that is being received.
+  // Sets the deadline of the message that is being received, or removes it if there is none.
   void note_begin(MessageReader::Event event) WEFT_REQUIRES(reading_);
   // Closes the WebSocket because the server stops.
   std::error_code go_away() WEFT_REQUIRES(reading_);
-  // Reads until the peer's close frame.
+  // Reads and drops messages until the peer's close frame arrives.
   std::error_code await_close(const Until& until) WEFT_REQUIRES(reading_);
   net::Result<Message> receive_next(const Until& until);
   net::Result<std::optional<Message>> take_next();
-  // Reads until the peer ends the connection, if no call has done so, and then closes the link. An
-  // earlier close could cause a reset, which would discard sent bytes. No caller reads any more, so
-  // close() need not wait.
+  // Unless another call does so, reads until the peer ends the connection or options_.close passes,
+  // and closes the link. Closing it earlier could cause a reset, which would discard sent bytes.
+  // Does not hold reading_ meanwhile, so close() need not wait for reading_.
   void linger();
   std::error_code end(std::error_code why) WEFT_REQUIRES(reading_);
   std::error_code send_alone(Opcode opcode, std::string_view payload, const Until& limit);

@@ -7,7 +7,7 @@
 
 namespace weft::http {
 
-// Moves the socket into a TcpStream. If the socket is a Unix socket, calls that concern TCP or
+// Moves the socket of `stream` into a TcpStream. If it is a Unix socket, calls that concern TCP or
 // addresses return errors; all other calls work.
 [[nodiscard]] inline net::TcpStream as_tcp(net::ByteStream&& stream) noexcept {
   struct Opened : net::ByteStream {

@@ -20,7 +20,7 @@ bool is_unreserved(char c) noexcept {
          c == '_' || c == '~';
 }
 
-// RFC 3986 also allows the comma, but readers could take it for a separator of hosts.
+// RFC 3986 also allows the comma, but a program could mistake it for a separator of hosts.
 bool is_delimiter(char c) noexcept {
   return std::string_view("!$&'()*+;=").find(c) != std::string_view::npos;
 }
@@ -66,7 +66,7 @@ bool parse_literal(std::string_view text, Authority& parts) noexcept {
     return is_v6_address(text) || is_future_address(text);
   }
   parts.zone = text.substr(percent + 1);
-  // In a URL the percent sign is encoded (RFC 6874), but many writers do not encode it.
+  // In a URL, this percent sign must be encoded (RFC 6874), but many programs do not encode it.
   if (parts.zone.size() > 2 && parts.zone.starts_with("25")) parts.zone.remove_prefix(2);
   return is_v6_address(parts.host) && !parts.zone.empty() &&
          std::all_of(parts.zone.begin(), parts.zone.end(), is_unreserved);

@@ -17,8 +17,8 @@ struct Authority {
 
 // Parses "host", "host:port", "[address]" or "[address%zone]:port" (RFC 3986, 3.2.2). Returns false
 // for an empty host, an invalid percent code, brackets without an address, or a port that is not a
-// number up to 65535. Also returns false for a user name, or for a comma, which would make a list
-// of hosts.
+// number up to 65535. Also returns false if the text has a user name, or a comma, which would make
+// it a list of hosts.
 [[nodiscard]] bool parse_authority(std::string_view text, Authority& parts) noexcept;
 
 // Returns whether `text` is a valid Host header value, which may be empty but has no zone (RFC

@@ -19,16 +19,16 @@
 
 namespace weft::http {
 
-// Finds the data and the end of a body of any framing. A source, which provides the bytes, has four
-// functions:
+// Finds the data and the end of a body, whatever its framing. The source that provides the bytes
+// must have four functions:
 //
-//   rest() returns the bytes that have been received and not consumed.
+//   rest() returns the received bytes that have not been consumed.
 //
 //   consume(size) consumes that many of these bytes.
 //
 //   receive(buffer) reads directly into the caller's buffer, and returns a Result.
 //
-//   receive_more() adds to rest(). It returns an error code: end_of_stream at the stream's end.
+//   receive_more() adds bytes to rest(). The error that it returns is end_of_stream at the end.
 class Body {
  public:
   // Constructs an empty body.
@@ -47,8 +47,8 @@ class Body {
     if (decoder_) left_ = most;
   }
 
-  // Reads at least one byte, or returns an error. The error is end_of_stream at the body's end,
-  // unexpected_end if the stream ends earlier, or the source's error.
+  // Reads at least one byte, unless `buffer` is empty. Errors: end_of_stream at the body's end;
+  // unexpected_end if the stream ends earlier; the errors of the source, the decoder and `most`.
   template <class Source>
   net::Result<std::size_t> read_some(std::span<std::byte> buffer, Source& source) {
     if (over_) return {.error = weft::Errc::end_of_stream};
@@ -58,7 +58,7 @@ class Body {
 
   [[nodiscard]] bool over() const noexcept { return over_; }
   [[nodiscard]] bool is_chunked() const noexcept { return decoder_.has_value(); }
-  // Returns the number of missing bytes of a known length, or of bytes that chunks may still have.
+  // Returns how many bytes are missing from a body of known length, or may still arrive in chunks.
   [[nodiscard]] std::uint64_t left() const noexcept { return left_; }
   [[nodiscard]] std::span<const Header> trailers() const noexcept {
     return decoder_ ? decoder_->trailers() : std::span<const Header>();

@@ -68,8 +68,8 @@ bool ChunkDecoder::take_in_size_line(char byte) noexcept {
   }
 }
 
-// Returns false if the peer has sent too many size lines for too little data. Some small chunks and
-// extensions are allowed, but a peer must not keep the reader busy with them.
+// Returns false if the peer has sent too many size lines for too little data. A peer may send some
+// small chunks and extensions, but must not keep the reader busy with them.
 bool ChunkDecoder::is_worth_its_line() noexcept {
   const std::uint64_t granted = 16 + 2 * left_;
   waste_ += line_size_;
@@ -111,7 +111,7 @@ ChunkDecoder::Step ChunkDecoder::take_trailers(std::string_view input) {
       if (trailers_.size() > max_trailers_) return {State::refused, done, {}, Errc::head_too_large};
       return {good ? State::end : State::refused, done, {}, Errc::malformed_trailer};
     }
-    // The decoder rejects a malformed line or a bare LF immediately.
+    // The decoder rejects a bare LF immediately, and other malformed lines at the blank line.
     if (!trailer_text_.ends_with("\r\n"))
       return {State::refused, done, {}, Errc::malformed_trailer};
   }

@@ -12,8 +12,8 @@
 
 namespace weft::http {
 
-// Finds the data in a chunked body (RFC 9112, 7.1) by the strict syntax, so that two readers cannot
-// disagree about where the body ends. Bytes may arrive in pieces of any size.
+// Finds the data in a chunked body (RFC 9112, 7.1). Accepts only the strict syntax, so that two
+// readers cannot disagree about where the body ends. Bytes may arrive in pieces of any size.
 class ChunkDecoder {
  public:
   enum class State : std::uint8_t { wants_more, data, end, refused };
@@ -34,8 +34,7 @@ class ChunkDecoder {
                Folds folds = Folds::refused) noexcept
       : max_trailer_bytes_(max_trailer_bytes), max_trailers_(max_trailers), folds_(folds) {}
 
-  // Decodes the next piece of data: at most `at_most` bytes, and not beyond the end of the input or
-  // the body.
+  // Decodes at most `at_most` bytes of data, and stops at the end of the input or of the body.
   [[nodiscard]] Step next(std::string_view input, std::size_t at_most);
   // Returns the trailers; requires that next() has returned State::end. The result is valid while
   // the decoder exists.
@@ -69,7 +68,7 @@ class ChunkDecoder {
   At at_ = At::size_begin;
   std::uint64_t left_ = 0;  // The number of bytes missing from the current chunk.
   std::size_t line_size_ = 0;
-  std::uint64_t waste_ = 0;  // The number of bytes of size lines for too little data.
+  std::uint64_t waste_ = 0;  // Bytes of size lines beyond what the data justifies.
   std::string trailer_text_;
   std::vector<Header> trailers_;
 };

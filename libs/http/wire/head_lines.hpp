@@ -7,10 +7,10 @@
 
 namespace weft::http {
 
-// Checks the lines of a head before the parser reads it. So every proxy on the way has split the
-// head into the same lines. Refuses a bare CR or LF, a NUL, and, unless allowed, a line that
-// continues the previous line (obs-fold). Each byte is checked once, however slowly the head
-// arrives.
+// Checks the lines of a head before the parser reads it. Therefore every proxy between the peers
+// has split the head into the same lines. Refuses a bare CR or LF, a NUL, and, unless allowed, a
+// line that continues the previous line (obs-fold). Each byte is checked once, however slowly the
+// head arrives.
 class HeadLines {
  public:
   enum class Verdict : std::uint8_t { incomplete, complete, refused };
@@ -20,13 +20,13 @@ class HeadLines {
 
   explicit HeadLines(Folds folds = Folds::refused) noexcept : folds_(folds) {}
 
-  // Checks the new lines. `head` begins at the message's first byte, and contains the bytes of the
-  // previous call and any new bytes.
+  // Checks the lines that are new since the previous call. `head` begins at the message's first
+  // byte, and contains the bytes of the previous call and any new bytes.
   [[nodiscard]] Verdict look_at(std::string_view head) noexcept;
   // Returns the size of a complete head, including the blank line.
   [[nodiscard]] std::size_t size() const noexcept { return line_begin_; }
   // These functions return the offset of the first line that is not blank, and its size without the
-  // line end. The size is 0 until that line is complete. One blank line may precede the line.
+  // line end. The size is 0 until that line is complete. One blank line may precede it.
   [[nodiscard]] std::size_t first_line() const noexcept { return first_line_; }
   [[nodiscard]] std::size_t first_line_size() const noexcept { return first_line_size_; }
   // Returns whether any line continues a header.

@@ -16,7 +16,7 @@ struct Sink {
 
 Sink& sink_of(llhttp_t* parser) noexcept { return *static_cast<Sink*>(parser->data); }
 
-// Appends a piece to `text`: the parser reports each text in one or more adjacent pieces.
+// Appends a piece to `text`, because the parser reports a text in one or more adjacent pieces.
 void append(std::string_view& text, const char* at, std::size_t size) noexcept {
   text = text.empty()
              ? std::string_view(at, size)
@@ -26,7 +26,7 @@ void append(std::string_view& text, const char* at, std::size_t size) noexcept {
 int on_name(llhttp_t* parser, const char* at, std::size_t size) {
   Sink& sink = sink_of(parser);
   Head& head = *sink.head;
-  // A name after a value begins a new header; a name after a name continues that name.
+  // After a value, a name begins a new header; after a name, it continues that name.
   if (head.count == 0 || head.storage()[head.count - 1].value.data() != nullptr) {
     if (head.count == sink.max_headers) {
       sink.too_many = true;
@@ -77,8 +77,8 @@ std::string_view without_blanks(std::string_view text) noexcept {
   return text;
 }
 
-// llhttp parses only the headers: it accepts only some methods and versions, and the first line has
-// already been parsed. One of these lines replaces the first line.
+// llhttp parses only the headers, because it accepts only some methods and versions. The first line
+// has already been parsed, and one of these lines replaces it for llhttp.
 constexpr std::string_view kFirstLine[] = {"GET / HTTP/1.1\r\n", "HTTP/1.1 200 OK\r\n"};
 
 Fault fault_of(llhttp_errno_t error) noexcept {

@@ -18,7 +18,7 @@ namespace weft::http {
 enum class Framing : std::uint8_t { none, length, chunked, until_close };
 
 // Holds a parsed head. All texts refer to the buffer that was parsed. The array `own` is not
-// initialized: most requests use few of its elements.
+// initialized, because most requests use few of its elements.
 struct Head {
   std::string_view method;  // Empty in a response.
   std::string_view target;  // Empty in a response.
@@ -30,7 +30,7 @@ struct Head {
   };
   std::unique_ptr<Header[]> larger;  // If null, `own` is used.
 
-  // head_rules.hpp derives the next fields from the headers.
+  // The functions in head_rules.hpp set the following fields.
   Framing framing = Framing::none;
   std::uint64_t content_length = 0;
   bool has_length = false;

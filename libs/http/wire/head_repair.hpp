@@ -5,8 +5,8 @@
 
 namespace weft::http {
 
-// Replaces each line end before a continuation with spaces (obs-fold; RFC 9112, 5.2). HeadLines
-// must have validated the head.
+// Replaces each line end before a continuation with spaces (obs-fold; RFC 9112, 5.2). HeadLines or
+// ChunkDecoder must have checked the line ends of the head or the trailers.
 void unfold(std::string& head) noexcept;
 
 // Merges several equal values of Content-Length, in separate lines or in a list, into one value

@@ -62,15 +62,15 @@ struct Wishes {
   }
 };
 
-// Returns whether the target is valid. Sets `host` to the target's host, if any, which replaces the
-// Host header.
+// Returns whether the target is valid. If the target contains a host, sets `host` to it; this host
+// replaces the Host header.
 bool is_target(std::string_view method, std::string_view target, std::string_view& host) noexcept {
   const bool visible = std::all_of(target.begin(), target.end(),
                                    [](char c) { return c > 0x20 && c < 0x7f && c != '#'; });
   if (!visible) return false;
   if (target == "*") return method == "OPTIONS";
   if (target.starts_with('/')) return true;
-  // A valid target now has the absolute form, which clients send to a proxy.
+  // Any other valid target has the absolute form, which clients send to a proxy.
   const std::size_t colon = target.find("://");
   if (colon == std::string_view::npos) return false;
   const std::string_view rest = target.substr(colon + 3);

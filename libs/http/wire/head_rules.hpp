@@ -1,5 +1,5 @@
-// Applies rules beyond the syntax of a head, so that all programs on the message's way agree on
-// where it ends.
+// Applies rules beyond the syntax of a head, so that all programs that forward or receive the
+// message agree on its end.
 #pragma once
 
 #include <optional>

@@ -121,7 +121,7 @@ std::optional<std::int64_t> parse_http_date(std::string_view text, std::int64_t 
   if (is_leap_second) parts.tm_sec = 59;
   const int day = parts.tm_mday;
   const std::int64_t seconds = ::timegm(&parts);
-  // If the month has no such day, mktime() has changed the day.
+  // If the month has no such day, timegm() has changed the day.
   if (parts.tm_mday != day || !is_weekday(words->weekday, parts.tm_wday)) return {};
   return seconds + (is_leap_second ? 1 : 0);
 }

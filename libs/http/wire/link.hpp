@@ -12,7 +12,7 @@
 
 namespace weft::http {
 
-// Refers to a stream, and to a layer if the stream has one. All bytes then pass through the layer.
+// Refers to a stream and, if it has one, to its layer, through which all bytes then pass.
 // Context, Errors, Throws: as for net::TcpStream and Layer.
 struct Link {
   net::TcpStream& stream;

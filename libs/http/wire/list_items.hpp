@@ -1,11 +1,11 @@
-// Splits lists into items: "a, b;c=d", "a=1&b=2".
+// Splits lists, such as "a, b;c=d" and "a=1&b=2", into items.
 #pragma once
 
 #include <string_view>
 
 namespace weft::http {
 
-// Returns `text` without leading and trailing spaces.
+// Returns `text` without leading and trailing spaces and tabs.
 [[nodiscard]] std::string_view trimmed(std::string_view text) noexcept;
 // Removes the first item, which may be empty, from `list`, and returns the item.
 [[nodiscard]] std::string_view take_up_to(char separator, std::string_view& list) noexcept;

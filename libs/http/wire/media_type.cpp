@@ -11,8 +11,8 @@ namespace weft::http {
 namespace {
 
 // Takes a token or a quoted string from the front of `text`; returns nothing if there is neither. A
-// backslash escapes a quote or a backslash. Before any other character it is literal, as in the
-// paths that old browsers send.
+// backslash escapes a quote or a backslash. A backslash before any other character is literal, as
+// in the paths that old browsers send.
 std::optional<std::string> take_word(std::string_view& text) {
   if (!text.starts_with('"')) {
     const std::string_view word = trimmed(text.substr(0, text.find(';')));

@@ -1,4 +1,4 @@
-// Parses values with parameters: "form-data; name=\"a\"".
+// Parses header values with parameters, such as "form-data; name=\"a\"".
 #pragma once
 
 #include <optional>

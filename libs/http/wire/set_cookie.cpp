@@ -22,8 +22,8 @@ bool is_date_delimiter(char c) noexcept {
          (c >= 0x5b && c <= 0x60) || (c >= 0x7b && c <= 0x7e);
 }
 
-// Takes `least` to `most` digits from the front of `text`. Returns false if the text has fewer or
-// more digits.
+// Takes `least` to `most` digits from the front of `text`. Returns false if the text begins with
+// fewer or more digits.
 bool take_digits(std::string_view& text, std::size_t least, std::size_t most, int& number) {
   std::size_t count = 0;
   number = 0;
@@ -163,8 +163,8 @@ std::optional<SetCookie> parse_set_cookie(std::string_view text, std::int64_t no
   cookie.value = trimmed(equals == std::string_view::npos ? pair : pair.substr(equals + 1));
   const std::size_t size = cookie.name.size() + cookie.value.size();
   if (size == 0 || size > kMaxCookieBytes) return {};
-  // A server could mistake the value of a cookie without a name for a name, so this value must not
-  // begin with a prefix either.
+  // If a cookie has no name, its value must not begin with a prefix, because a server could mistake
+  // the value for a name.
   if (cookie.name.empty() && !keeps_prefix(cookie.value, false, false)) return {};
   read_attributes(text, now, cookie);
   return cookie;

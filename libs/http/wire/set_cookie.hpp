@@ -31,8 +31,8 @@ struct SetCookie {
 // Parses a date by the tolerant rules of RFC 6265bis, 5.1.1, and converts it to seconds since 1970.
 [[nodiscard]] std::optional<std::int64_t> parse_cookie_date(std::string_view text) noexcept;
 
-// Returns whether a cookie has the attributes that the prefix of its name requires: __Secure-,
-// __Host-.
+// Returns whether a cookie has the attributes that a prefix of its name (__Secure- or __Host-)
+// requires.
 [[nodiscard]] bool keeps_prefix(std::string_view name, bool secure, bool host_and_root) noexcept;
 
 }  // namespace weft::http

@@ -34,8 +34,8 @@ std::uint16_t default_port(std::string_view scheme) noexcept {
 bool take_authority(std::string_view text, Url& url) {
   Authority parts;
   if (!parse_authority(text, parts)) return false;
-  // Accepts only names that DNS allows and, in brackets, only IPv6 addresses, which, unlike the
-  // addresses of future versions of IP, do not begin with "v".
+  // Accepts only names that DNS allows and, in brackets, only IPv6 addresses. An address of a
+  // future version of IP begins with "v".
   const bool is_right =
       parts.is_literal ? to_lower(parts.host[0]) != 'v' : all_of(parts.host, is_name_char);
   if (!is_right || parts.port == 0) return false;
@@ -63,8 +63,8 @@ std::string without_dots(std::string_view path) {
   return done;
 }
 
-// Returns the reference with percent codes for spaces and for bytes beyond ASCII; links often
-// contain either.
+// Returns the reference with spaces and non-ASCII bytes percent-encoded, because links often
+// contain such bytes.
 std::string coded(std::string_view reference) {
   constexpr std::string_view kDigits = "0123456789ABCDEF";
   std::string text;
