@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Sums up what ./demo has measured: a page for a reader who has not seen weft before, and JSON."""
+"""Summarizes the results of ./demo, as a page for readers who are new to weft, and as JSON."""
 
 import argparse
 import json
@@ -11,7 +11,7 @@ import statistics
 
 
 def read_json(path):
-    """The file's content, or None if it is not there or cut off."""
+    """Returns the content of the file, or None if the file is missing or incomplete."""
     try:
         return json.loads(path.read_text())
     except (OSError, ValueError):
@@ -23,12 +23,12 @@ def spread(values):
 
 
 def number(value):
-    """Three digits that count."""
+    """Formats a number with at least three significant digits."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def shown(values, unit=""):
-    """Median, least and most of a spread."""
+    """Formats the median, the minimum and the maximum of a spread."""
     middle = number(values["median"])
     return f"{middle}{unit} ({number(values['least'])} .. {number(values['most'])})"
 
@@ -131,7 +131,7 @@ def echo(out):
 
 
 def seconds_of_sha256sum(path):
-    """The last line of what bash's `time` has written."""
+    """Returns the seconds at the end of the output of bash's `time`."""
     try:
         return float(path.read_text().split()[-1])
     except (OSError, ValueError, IndexError):
@@ -146,7 +146,7 @@ def digests(out):
     logs = out / "logs"
     runs = [read_json(path) for path in sorted(logs.glob("hash_tree_*.json"))]
     others = [seconds_of_sha256sum(path) for path in sorted(logs.glob("sha256sum_*.log"))]
-    # The first round of each also brought the files into memory.
+    # Excludes the first round of each program, which also read the files into memory.
     runs, others = runs[1:], [seconds for seconds in others[1:] if seconds]
     if not runs or not others or None in runs:
         return None, ["  no result"]
@@ -157,13 +157,13 @@ def digests(out):
         f"  {last['files']:,} files, {last['bytes'] / 1e6:,.1f} MB, {last['fibers']} fibers; "
         f"{last['unreadable']} unreadable; {last['passed_over']} links and special files "
         "passed over",
-        f"  {agreed:,} of {hashed:,} digests are those of sha256sum, "
+        f"  {agreed:,} of {hashed:,} digests equal those of sha256sum, "
         f"which read {expected:,} files",
         f"  {shown(own, ' s')}; sha256sum, which has one thread: {shown(other, ' s')}; "
         f"ratio {own['median'] / other['median']:.2f}",
-        "  (hash_tree uses libcrypto, hence the processor's SHA instructions if there are any; "
-        "many",
-        "  builds of sha256sum do not. So this ratio is not that of fibers to threads.)",
+        "  (hash_tree uses libcrypto, which uses the processor's SHA instructions if available; many "
+        "builds",
+        "  of sha256sum do not. So this ratio does not compare fibers with threads.)",
     ]
     result = {"agreed": agreed, "expected": expected, "seconds": own, "sha256sum_seconds": other,
               "runs": runs}
@@ -172,10 +172,10 @@ def digests(out):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("out", type=pathlib.Path, help="the folder that ./demo writes into")
+    parser.add_argument("out", type=pathlib.Path, help="folder with the results of ./demo")
     parser.add_argument("--commit", default="unknown")
     parser.add_argument("--compiler", default="unknown")
-    parser.add_argument("--folder", default="", help="what was hashed")
+    parser.add_argument("--folder", default="", help="folder whose files were hashed")
     asked = parser.parse_args()
 
     place = machine()
@@ -184,9 +184,9 @@ def main():
     print(f"  machine   {place['processor']}, {place['processors']} processors, {place['system']}")
     print(f"  compiler  {asked.compiler}, release build")
     print(f"  commit    {asked.commit}")
-    print("  Medians of the rounds, with least .. most in brackets. Times of this machine mean")
-    print("  little elsewhere; the ratios were measured in turns, in the same minutes. Below 1 the")
-    print("  first one is ahead. Memory is the peak of a whole process.\n")
+    print("  Figures are medians of the rounds, with (minimum .. maximum). Compare the ratios, because")
+    print("  times depend on the machine; the contenders of a ratio alternate. If a ratio is below 1,")
+    print("  the first contender is ahead. Memory is the peak of a whole process.\n")
     print("1. Pooled against unpooled", *parts["pools"][1], sep="\n")
     print("\n2. Echo server", *parts["echo"][1], sep="\n")
     print(f"\n3. SHA-256 of {asked.folder}", *parts["digests"][1], sep="\n")

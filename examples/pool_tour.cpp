@@ -1,4 +1,4 @@
-// Shows each way to submit tasks to a pool. Each submits one task for each number below --tasks,
+// Shows eight ways to submit tasks to a pool. Each submits one task for each number below --tasks,
 // and must arrive at the same sum. The output shows the sum and the time.
 //
 //   pool_tour --tasks 1000 --capacity 10 --sleep-ms 10

@@ -1,4 +1,4 @@
-# Draws what `pool_versus_bare --chart-data FILE` has written:
+# Draws the data of `pool_versus_bare --chart-data FILE`:
 #   gnuplot -e "data='FILE'; image='FILE.png'; note='machine, commit'" pool_versus_bare.gp
 # An image name that ends in .svg gives an SVG.
 if (!exists("note")) note = ""
@@ -10,7 +10,7 @@ if (strlen(image) > 4 && substr(image, strlen(image) - 3, strlen(image)) eq ".sv
 }
 set output image
 
-# Bars that lie, so that the names can be read; the first contender is at the top.
+# The bars are horizontal to leave room for the names; the first contender is at the top.
 set style fill solid 0.85 noborder
 set yrange [*:*] reverse
 set xrange [0:*]
@@ -24,12 +24,12 @@ height = 0.6
 colour(name) = (name[1:4] eq "weft") ? 0x2b6cb0 : (name[1:2] eq "Go") ? 0x9aa5b1 : 0x68a357
 shown(value) = value >= 100 ? sprintf("%.0f", value) : sprintf("%.3g", value)
 
-# Columns of a block: name, median, least, most, MiB. Line 0 is the title.
+# Columns of a block: name, median, minimum, maximum, MiB. Line 0 is the title.
 set xtics font ",9" textcolor rgb "#666666"
 set xrange [0:*]
 set offsets 0, graph 0.14, 0.5, 0.5
 
-# The titles are the lines with nothing after the quotation marks.
+# The titles are the lines that end with a quotation mark.
 titles = system(sprintf("grep '\"$' '%s' | tr -d '\"'", data))
 title_of(i) = system(sprintf("echo '%s' | sed -n %dp", titles, i + 1))
 short_title_of(i) = system(sprintf("echo '%s' | sed -n '%ds/:.*//p'", titles, i + 1))
@@ -37,7 +37,7 @@ short_title_of(i) = system(sprintf("echo '%s' | sed -n '%ds/:.*//p'", titles, i 
 set multiplot layout 2,2 title "A fiber for each task, or a pool of fibers?\n{/*0.8 ".note."}" \
   font ",13"
 do for [block = 0:1] {
-  set title title_of(block)."\n{/*0.9 ns for a task: median, least and most}" font ",10"
+  set title title_of(block)."\n{/*0.9 ns per task: median, minimum and maximum}" font ",10"
   plot data index block every ::1 \
          using (0.5 * $2):0:(0.5 * $2):(height / 2):(colour(strcol(1))):ytic(1) \
          with boxxyerror lc rgb variable, \

@@ -1,7 +1,7 @@
-"""C++ source as the checks need it: code apart from comments, its includes, blocks and statements.
+"""Splits C++ source for the checks: code without comments, includes, blocks and statements.
 
-This is no parser. It knows literals, comments, directives, brackets and braces, which is enough
-for house rules; a construct that it misreads shows up as a report, never as silence.
+This is not a full parser. It recognizes literals, comments, directives, brackets and braces, which
+is enough for the project's rules. A construct that it misreads usually causes a false report.
 """
 
 import pathlib
@@ -39,7 +39,7 @@ class Source:
         with_literals = _TOKEN.sub(self._without_comment, self.text)
         self.includes = [(self.line_of(m.start(1), with_literals), m[1] == "<", m[2])
                          for m in _INCLUDE.finditer(with_literals)]
-        # The code without comments and literals, and the same without directives.
+        # `code` has no comments and literals; `body` also has no directives.
         self.code = _TOKEN.sub(self._without_literal, with_literals)
         self.body = _DIRECTIVE.sub(lambda m: _blank(m[0]), self.code)
         code_lines = self.code.split("\n")
@@ -65,7 +65,7 @@ class Source:
 
 
 def sources(root, folders):
-    """Every C++ file below the folders, in order."""
+    """Returns every C++ file in the folders and their subfolders, sorted."""
     found = []
     for folder in folders:
         for path in sorted((root / folder).rglob("*")):
@@ -74,7 +74,7 @@ def sources(root, folders):
     return found
 
 
-# A block's header is what stands before its brace. These start blocks that are not functions.
+# A block's header is the text before its brace. These headers begin blocks that are not functions.
 _SCOPE = re.compile(r"\b(namespace|class|struct|union|enum|extern)\b")
 _CONTROL = re.compile(r"^\W*(if|for|while|switch|do|else|try|catch|return)\b")
 _MEMBER_INITIALIZERS = re.compile(r"\)[^;{}]*?(?<!:):(?!:)")
@@ -82,12 +82,12 @@ _AFTER_PARAMETERS = re.compile(r"\b(const|noexcept|override|final|mutable|try)$"
 
 
 def functions(source):
-    """Yields (first line, last line, header) of each function outside of other functions.
+    """Yields (first line, last line, header) of each function outside other functions.
 
-    A directive's branches start from the same depth, so `#if ... {` / `#else ... {` is one brace.
+    All branches of a directive begin at the same depth: `#if ... {` / `#else ... {` is one brace.
     """
     stack = []  # (kind, first line, header) of each open brace.
-    saved = []  # The stack as it was at each open #if.
+    saved = []  # The stack at the time of each open #if.
     header, header_line = "", 1
     code_lines, body_lines = source.code.split("\n"), source.body.split("\n")
     for number, body in enumerate(body_lines, start=1):
@@ -137,7 +137,7 @@ _NO_MEMBER = re.compile(r"(using|typedef|friend|static_assert|enum|class|struct|
 
 
 def _plain(header):
-    """A declaration without what may hold brackets of its own: attributes, template arguments."""
+    """Returns a declaration without the parts that may contain brackets: attributes, template arguments."""
     header = _ATTRIBUTES.sub(" ", _ACCESS.sub("", header)).replace("->", "  ")
     before = None
     while before != header:
@@ -158,8 +158,8 @@ def _count(header, counts):
 
 
 def classes(source):
-    """Yields (line, name, functions, fields) of each class. Static members are no fields, and what
-    is defaulted or deleted is no function."""
+    """Yields (line, name, functions, fields) of each class. Static members do not count as fields.
+    Defaulted and deleted functions do not count as functions."""
     stack = []  # [is a class, first line, header, [functions, fields]] of each open brace.
     header, header_line = "", 1
     for number, line in enumerate(source.body.split("\n"), start=1):
@@ -181,7 +181,7 @@ def classes(source):
                     if _block_kind(_plain(opened), []) == "function":
                         _count(opened, stack[-1][3])
                     elif not _plain(opened).startswith("enum"):
-                        header = opened + " "  # Of a value: the declaration goes on.
+                        header = opened + " "  # The brace closed a value; the declaration continues.
             elif character == ";" and header.count("(") <= header.count(")"):
                 if in_class:
                     _count(header, stack[-1][3])
@@ -193,10 +193,10 @@ def classes(source):
 
 
 def statements(body):
-    """Yields (start, end) of each statement of a body text. A lambda's body is split as well."""
+    """Yields (start, end) of each statement of a body text, also inside lambdas."""
     start = 0
-    open_brackets = [0]  # Of each open block: how many brackets are open in it.
-    blocks = []          # For each open brace: does it open a block, or a braced value?
+    open_brackets = [0]  # For each open block: the number of open brackets in it.
+    blocks = []          # For each open brace: whether it opens a block (or a braced value).
     for position, character in enumerate(body):
         if character in "([":
             open_brackets[-1] += 1
@@ -224,9 +224,9 @@ def statements(body):
 
 
 def self_test(check, clean, cases):
-    """Plants each case in a clean tree and looks for its report. True when each one was seen.
+    """Plants each case in a clean tree and expects its report. Returns whether each report was found.
 
-    `check(root)` returns reports; `cases` are (what, {path: text}, words of the one report).
+    `check(root)` returns reports; `cases` are (description, {path: text}, a part of the report).
     """
     failures = []
     planted = [("a clean tree", {}, None)] + list(cases)

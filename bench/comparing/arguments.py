@@ -1,12 +1,12 @@
-"""Arguments that both scripts of the comparison take."""
+"""Arguments that bench/compare and bench/compare_net share."""
 
 import argparse
 
-WORKERS = [1, 2, 4, 8]  # Unless others are asked for.
+WORKERS = [1, 2, 4, 8]  # The default.
 
 
 def worker_list(text):
     counts = [int(item) for item in text.split(",")]
     if min(counts) < 1:
-        raise argparse.ArgumentTypeError("there is no fewer than one worker")
+        raise argparse.ArgumentTypeError("each number of workers must be at least 1")
     return counts

@@ -1,4 +1,4 @@
-"""Runs the programs: a fresh process for each measurement, the contenders of a row in turns."""
+"""Runs the programs: a new process for each measurement; the contenders of a row alternate."""
 
 import json
 import pathlib
@@ -21,7 +21,7 @@ class Subject(NamedTuple):
 
 
 class Contender(NamedTuple):
-    """One line of the table: a subject, with one of its pools where the workload is about pools."""
+    """One line of the table: a subject, and one of its pools if the workload is about pools."""
 
     subject: Subject
     pool: str
@@ -31,15 +31,15 @@ class Contender(NamedTuple):
 
 
 class Run:
-    """What one invocation of this script has found so far."""
+    """The results of one invocation of the script so far."""
 
     def __init__(self, options):
         self.options = options
         self.subjects = []
-        self.notes = []  # Skipped and refused combinations: complete, only smaller than asked.
-        self.failures = []  # Crashes and timeouts: something is wrong.
+        self.notes = []  # Skipped and refused combinations, which are not failures.
+        self.failures = []  # Crashes, timeouts and wrong output.
         self.results = []
-        self.adds_alone_ms = {}  # By row and workers: the floor that some goals refer to.
+        self.adds_alone_ms = {}  # By row and workers: the lower bound for some goals.
 
     def note(self, text):
         if text not in self.notes:
@@ -74,7 +74,7 @@ def find_subjects(run):
 
 
 def measure(run, contender, workload, workers):
-    """One fresh process. Returns its metrics, or None after the reason has been printed."""
+    """Runs one new process. Returns its metrics, or prints the reason and returns None."""
     command = [contender.subject.program, workload, "--workers", str(workers)]
     command += ["--scale", str(run.options.scale)]
     command += ["--pool", contender.pool] if contender.pool else []
@@ -91,7 +91,7 @@ def measure(run, contender, workload, workers):
     try:
         return json.loads(done.stdout)["metrics"]
     except (ValueError, KeyError):
-        return run.fail(f"{what}: its output is not the line of JSON that was agreed")
+        return run.fail(f"{what}: its output is not the required line of JSON")
 
 
 def contenders_of(run, workload):
@@ -108,7 +108,7 @@ def contenders_of(run, workload):
 
 
 def adds_alone_contender(run, workload):
-    """The Go program also has the adds of W1b_adds and W8b in one plain loop: their floor."""
+    """Returns the Go program, whose adds_alone is the plain loop that bounds W1b_adds and W8b."""
     targets = getattr(ROWS[workload], run.options.targets) if run.options.targets else ()
     if not any(target.baseline == "adds_alone" for target in targets):
         return None
@@ -116,7 +116,7 @@ def adds_alone_contender(run, workload):
 
 
 def run_row(run, workload, workers):
-    """All repetitions of a row. A contender that fails once is not asked again."""
+    """Runs all repetitions of a row. A contender that fails once does not run again."""
     values = {contender: {} for contender in contenders_of(run, workload)}
     alive = list(values)
     floor, floor_times = adds_alone_contender(run, workload), []

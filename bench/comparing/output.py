@@ -1,4 +1,4 @@
-"""The table of a run, and the file that it leaves."""
+"""Prints the table of a run, and writes its file."""
 
 import datetime
 import json
@@ -13,8 +13,8 @@ from comparing.rows import ALL_ROWS, RSS
 from programs import cxx_tool, go_tool
 
 BENCH = pathlib.Path(__file__).resolve().parent.parent
-# The measured folders. The newest commit that changed any of them says more than the newest of all,
-# which may be about a document, or be another one tomorrow if the run was made on a branch.
+# The measured folders. The stored commit is the newest one that changed any of them. The newest commit
+# of all may change only a document, and a later rebase of a branch may replace it.
 LIBRARY = ("include", "base", "fibers", "scheduler", "sync", "runtime", "io", "files", "net", "pool",
            "libs")
 COLUMNS = "{:<22} {:>2} {:<18} {:<17} {:>10} {:>10} {:>10} {:>7} {:>8}  {}"
@@ -27,7 +27,7 @@ def print_header(options):
 
 
 def figure(value):
-    """Four digits, because a fifth is noise; counts and bytes stay readable whole numbers."""
+    """Formats a value with four digits, or as a whole number from 1000. A fifth digit would be noise."""
     if value is None:
         return ""
     return f"{value:.0f}" if value >= 1000 else f"{value:.4g}"
@@ -79,7 +79,7 @@ def cpu_model():
 
 
 def weft_build(build_dir):
-    """Build type of weft, as meson knows it: a debug build proves nothing. Compiler: meson 1.4."""
+    """Returns weft's build options from meson, since debug builds are slow. `compiler` needs meson 1.4."""
     info = build_dir / "meson-info"
     wanted = ("buildtype", "optimization", "b_ndebug", "b_lto", "b_sanitize", "context")
     found = {}
@@ -94,7 +94,7 @@ def weft_build(build_dir):
 
 
 def origin(build_dir):
-    """What was measured, when, and where."""
+    """Returns the time, the commit, the machine and the compilers of a run."""
     git = ("git", "-C", str(BENCH.parent))
     return {
         "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
@@ -114,7 +114,7 @@ def origin(build_dir):
 
 
 def circumstances(options):
-    """Asked for at the beginning of a run: the tree may change while it goes on."""
+    """Returns the conditions of a run. Call it first, because the source tree may change during a run."""
     return {
         **origin(options.build_dir),
         "remark": options.remark,
@@ -135,7 +135,7 @@ def report(run, began):
 
 
 def write(path, content):
-    """JSON with one line for each result, so that a stored file stays small and can be compared."""
+    """Writes JSON with one line for each result, so a stored file stays small and easy to compare."""
     lines = [f" {json.dumps(key)}: {json.dumps(value)}" for key, value in content.items()]
     results = ",\n".join(f"  {json.dumps(result)}" for result in content["results"])
     lines[-1] = f' "results": [\n{results}\n ]'

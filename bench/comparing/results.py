@@ -1,10 +1,10 @@
-"""Medians, ratios and verdicts: what is made of the raw values."""
+"""Computes medians, ratios and verdicts from the raw values."""
 
 import statistics
 
 from comparing.rows import ALL_ROWS, UNPOOLED
 
-SERVERS = ("epoll", "go_fasthttp", "hyper", "actix")  # The servers to compare weft's with.
+SERVERS = ("epoll", "go_fasthttp", "hyper", "actix")  # The servers to compare with weft's.
 
 
 def summary(values):
@@ -20,7 +20,7 @@ def summary(values):
 
 
 def best_go_pool(results, metric):
-    """Plain goroutines are no pool; they have a ratio of their own."""
+    """Returns the best Go pool. Plain goroutines are not a pool; they have a separate ratio."""
     pools = [r for r in results if r["subject"] == "go" and r["pool"] not in UNPOOLED]
     pools = [r for r in pools if metric in r["metrics"]]
     return min(pools, key=lambda r: r["metrics"][metric]["median"], default=None)
@@ -32,7 +32,7 @@ def plain(results, subject):
 
 
 def add_ratios(results):
-    """Against the pool that is best in the very metric: the fastest need not be the smallest."""
+    """Adds ratios. The best pool may differ by metric: the fastest may not use the least memory."""
     go, weft = plain(results, "go"), plain(results, "weft")
     servers = {f"ratio_to_{name}": plain(results, name) for name in SERVERS}
     for result in results:
@@ -47,7 +47,7 @@ def add_ratios(results):
 
 
 def compared_value(run, result, figures, target):
-    """What the target bounds, or None when its baseline was not measured."""
+    """Returns the value that the target bounds, or None if its baseline was not measured."""
     if target.baseline == "absolute":
         return figures["median"]
     if target.baseline == "adds_alone":
@@ -68,7 +68,7 @@ def compared_value(run, result, figures, target):
 
 
 def add_verdicts(run, result):
-    """Whether weft keeps the bounds of the round; bare fibers have none where a pool is asked."""
+    """Adds whether weft keeps the bounds of the selected targets. Bare fibers in pool rows have none."""
     if run.options.targets is None or result["subject"] != "weft" or result["pool"] == "bare":
         return
     for target in getattr(ALL_ROWS[result["workload"]], run.options.targets):

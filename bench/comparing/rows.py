@@ -1,23 +1,23 @@
-"""The rows of the comparison, and what weft must reach in each. bench/README.md describes them."""
+"""The rows of the comparison, and weft's targets in each row. bench/README.md describes the rows."""
 
 import sys
 from typing import NamedTuple
 
-# The subjects of a row about pools; a row may ask for others.
+# The default subjects of a row about pools.
 POOLS = (
     *("fiber_pool", "bare"),
     *("goroutines", "channel", "ants", "gammazero", "tunny", "pond", "conc"),
 )
-UNPOOLED = ("", "bare", "goroutines")  # Plain fibers and goroutines are no pools.
+UNPOOLED = ("", "bare", "goroutines")  # Plain fibers and goroutines are not pools.
 RSS = "peak_rss_bytes"
 
 
 class Target(NamedTuple):
-    """A bound on weft: on its ratio to a baseline, or on the value itself for "absolute"."""
+    """A bound for weft's ratio to a baseline, or for the value itself if the baseline is "absolute"."""
 
     metric: str
     bound: float
-    # go | pool (of Go's, the one that is best in this metric) | unpooled (weft's bare fibers) |
+    # go | pool (the best Go pool in this metric) | unpooled (weft's bare fibers) |
     # adds_alone | absolute | epoll | go_fasthttp | hyper | actix | one_worker (weft's own figure)
     baseline: str = "go"
     most_workers: int = sys.maxsize
@@ -27,15 +27,15 @@ class Row(NamedTuple):
     shown: tuple  # The metrics in the table, the primary one first; the JSON has all of them.
     first: tuple = ()
     goal: tuple = ()
-    pool: tuple = ()  # Ahead of every goroutine pool, and not far behind bare fibers.
+    pool: tuple = ()  # Bounds against each Go pool and against bare fibers.
     most_workers: int = sys.maxsize
     pools: tuple = ()
     fewest_workers: int = 1
-    optional: tuple = ()  # Metrics that need a tool which may not be there.
+    optional: tuple = ()  # Metrics that need a tool which may be missing.
 
 
 def timed(metric, first, goal):
-    """A row with a single time and a bound on its ratio to Go for each round."""
+    """Returns a row with one time, and a bound for its ratio to Go in `first` and in `goal`."""
     return Row((metric,), (Target(metric, first),), (Target(metric, goal),))
 
 
@@ -49,13 +49,13 @@ LATENCY = Row(
     (Target("p50_us", 1), Target("p99_us", 1)),
     (Target("p50_us", 1), Target("p99_us", 1)),
 )
-# The slowest of a crowd has at least 0.85 of the median's turns.
+# The slowest fiber must have at least 0.85 of the median's turns.
 FAIR = Row(
     ("median_by_slowest", "fastest_by_median", "gap_p99_us", "gap_p50_us", "median_turns"),
     (Target("median_by_slowest", 1 / 0.85, "absolute"),),
     (Target("median_by_slowest", 1 / 0.85, "absolute"), Target("gap_p99_us", 1)),
 )
-# Fibers that sleep, and nothing else.
+# Fibers that only sleep.
 LIGHT = Row(
     ("cpu_percent", "switches_per_second", "late_p50_us", "late_p99_us"),
     (Target("cpu_percent", 1.5),),
@@ -66,18 +66,18 @@ SLEEPERS = Row(("ms", "cpu_ms", RSS), (Target("ms", 0.8),), (Target("ms", 0.25),
 
 
 def suite(metric, *more, shown=(), pools=POOLS):
-    """A benchmark of pools: ahead of every goroutine pool in time and in memory."""
+    """Returns a row that requires weft to be as good as each Go pool in time and in memory."""
     targets = (Target(metric, 1, "pool"), Target(RSS, 1, "pool"), *more)
     return Row((metric, *shown, RSS), targets, targets, targets, pools=pools)
 
 
 def trivial(metric, pools=POOLS):
-    """The same for tasks that do nothing: there the pool may cost half a bare fiber more."""
+    """Does the same for empty tasks, and also limits the pool to 1.5 times the cost of bare fibers."""
     return suite(metric, Target(metric, 1.5, "unpooled"), pools=pools)
 
 
 def rounds(row, first, goal):
-    """A row of pools which also has bounds of its own for each round."""
+    """Returns the row with separate bounds for `first` and `goal`."""
     return row._replace(first=(first,), goal=(goal,))
 
 
@@ -86,7 +86,7 @@ def pooled(row):
     return rounds(row, Target(metric, 0.8, "pool"), Target(metric, 0.4, "pool"))
 
 
-# Of Go's pools, only conc has loops and a stream.
+# Among Go's pools, only conc has loops and a stream.
 CONC = ("fiber_pool", "bare", "goroutines", "conc")
 
 ROWS = {
@@ -151,7 +151,7 @@ ROWS = {
 
 
 def served(baseline, first, goal):
-    """A server under load. The client limits the rate, so the server's time is what compares."""
+    """Returns a row of a server under load. It compares processor time: the client limits the rate."""
     metric = "cpu_us_per_request"
     return Row(
         (metric, "requests_per_second", "p50_us", "p99_us", RSS),
@@ -161,19 +161,19 @@ def served(baseline, first, goal):
 
 
 def http(goal, *more):
-    """A whole HTTP layer, and the slowest of a hundred, too."""
+    """Returns a row for a complete HTTP server, with a bound for the 99th percentile."""
     metric = "cpu_us_per_request"
     row = served("go_fasthttp", 1, goal)
     goals = (Target(metric, goal, "go_fasthttp", most_workers=2), Target("p99_us", 1, "go_fasthttp"))
     return row._replace(goal=(*goals, *more))
 
 
-# In a closed loop, with any number of workers.
+# In a closed loop, for every number of workers.
 RUST = tuple(Target("cpu_us_per_request", 1, rival) for rival in ("hyper", "actix"))
 
 
 def light():
-    """Requests at a fixed rate that one worker could answer: more workers cost no more."""
+    """Returns a row with a fixed rate that one worker can serve: more workers must not cost much more."""
     metric = "cpu_us_per_request"
     calls, wakes = "system_calls_per_request", "wakes_per_request"
     goals = (

@@ -1,4 +1,4 @@
-"""The servers of bench/compare_net: how each is started, and what it has used."""
+"""Starts the servers of bench/compare_net, and reads the resources that they have used."""
 
 import functools
 import os
@@ -52,7 +52,7 @@ def floor(build, workers, secret, *more):
     if workers > 1:
         raise Unavailable("it has one thread")
     if secret:
-        raise Unavailable("it knows no TLS")
+        raise Unavailable("it does not support TLS")
     return [str(built(build, "bench/echo_floor")), "--port", "0", *more]
 
 
@@ -69,7 +69,7 @@ def free_port():
 
 @functools.lru_cache
 def scratch():
-    """A folder that goes when the script ends."""
+    """Returns a temporary folder, which Python removes at the end of the script."""
     return tempfile.TemporaryDirectory()
 
 
@@ -77,14 +77,14 @@ def nginx(build, workers, secret):
     del build
     program = shutil.which("nginx") or shutil.which("/usr/sbin/nginx")
     if program is None:
-        raise Unavailable("it is not installed; tools/install_packages bench has it")
+        raise Unavailable("it is not installed; run tools/install_packages bench")
     port, ssl = free_port(), ""
     if secret:
         ssl = f" ssl; ssl_certificate {secret[1]}; ssl_certificate_key {secret[3]}"
     folder = pathlib.Path(tempfile.mkdtemp(dir=scratch().name))
     text = NGINX.format(workers=workers, folder=folder, port=port, ssl=ssl)
     (folder / "conf").write_text(text)
-    # It says nothing itself.
+    # nginx does not print its address.
     return ["sh", "-c", f'echo listening on 127.0.0.1:{port}; exec "$0" "$@"', program,
             "-p", str(folder), "-c", str(folder / "conf")]
 
@@ -111,7 +111,7 @@ SERVERS = {
         **WHOLE_HTTP,
         **RUST,
         "pistache": pistache,
-        # These two look for the blank line at the end of a request, and at nothing else.
+        # These two only search for the blank line at the end of a request.
         "weft_scan": functools.partial(weft, "bench/hello_server"),
         "epoll": lambda *where: floor(*where, "--hello"),
     },
@@ -123,7 +123,7 @@ SERVERS = {
 
 @functools.lru_cache
 def secret_options():
-    """A certificate and its key, as options that weft's and Go's servers have alike."""
+    """Creates a certificate and its key; returns the options that weft's and Go's servers share."""
     certificate, key = (f"{scratch().name}/{name}" for name in ("certificate", "key"))
     command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
                "-nodes", "-keyout", key, "-out", certificate, "-days", "2", "-subj",
@@ -131,13 +131,13 @@ def secret_options():
     try:
         subprocess.run(command, capture_output=True, check=True)
     except (FileNotFoundError, subprocess.CalledProcessError) as failure:
-        raise Unavailable("openssl makes no certificate") from failure
-    os.chmod(scratch().name, 0o755)  # nginx's workers may be other users.
+        raise Unavailable("openssl could not create a certificate") from failure
+    os.chmod(scratch().name, 0o755)  # nginx's workers may run as another user.
     return ("--certificate", certificate, "--key", key)
 
 
 def processes(pid):
-    """A process and its children: nginx's workers are processes."""
+    """Yields a process and its descendants, because nginx's workers are processes."""
     yield pid
     try:
         for task in os.listdir(f"/proc/{pid}/task"):
@@ -149,7 +149,7 @@ def processes(pid):
 
 
 def processor_seconds(pid):
-    """Time that all threads of a server have run, in the kernel and outside."""
+    """Returns the processor time of all threads of a server, in user mode and in the kernel."""
     return sum(seconds_of_process(each) for each in processes(pid))
 
 
@@ -160,13 +160,13 @@ def seconds_of_process(pid):
             total += int(pathlib.Path(f"/proc/{pid}/task/{task}/schedstat").read_text().split()[0])
         return total / 1e9
     except (FileNotFoundError, IndexError):
-        # A kernel without schedstat; the granularity is then that of the clock tick.
+        # This kernel has no schedstat; the fallback has the granularity of the clock tick.
         fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def kernel_switches(pid):
-    """How often a thread of a server has waited in the kernel so far."""
+    """Returns how often threads of a server have blocked in the kernel so far."""
     total = 0
     for each in processes(pid):
         for status in pathlib.Path(f"/proc/{each}/task").glob("*/status"):
@@ -176,7 +176,7 @@ def kernel_switches(pid):
     return total
 
 
-# perf counts all system calls, and those that wake a thread: by a futex, and by an eventfd.
+# perf counts all system calls, and the calls that wake a thread: by a futex, and by an eventfd.
 COUNTED_EVENTS = (
     *("-e", "raw_syscalls:sys_enter"),
     *("-e", "syscalls:sys_enter_futex", "--filter", "op == 1 || op == 129"),
@@ -185,9 +185,9 @@ COUNTED_EVENTS = (
 
 
 def count_system_calls(pid, load):
-    """(system calls, wakes of threads) of a server while `load()` is put on it.
+    """Returns (system calls, wakes of threads) of a server during `load()`.
 
-    None where perf cannot count them.
+    Returns None if perf cannot count them.
     """
     pids = ",".join(str(each) for each in processes(pid))
     command = ["perf", "stat", "-x,", *COUNTED_EVENTS, "-p", pids]
@@ -196,7 +196,7 @@ def count_system_calls(pid, load):
                                 text=True)
     except FileNotFoundError:
         return None
-    time.sleep(0.2)  # It says nothing when it has begun.
+    time.sleep(0.2)  # perf does not report when it has begun to count.
     try:
         load()
     finally:

@@ -1,4 +1,4 @@
-"""One run of weft_workloads under callgrind: what it executed and missed, by function."""
+"""Runs weft_workloads under callgrind, and returns its instructions and cache misses by function."""
 
 import collections
 import pathlib
@@ -6,23 +6,23 @@ import re
 import subprocess
 import tempfile
 
-# That of one core of the machine on which the other figures were taken. The last level is the
-# core's own second one: what misses it goes to a cache that others use, or to memory.
+# The caches of one core of the machine of the other figures. The simulated last level is the core's
+# second level: its misses go to a cache that cores share, or to memory.
 CACHES = ("--I1=32768,8,64", "--D1=49152,12,64", "--LL=2097152,16,64")
 EVENTS = ("instructions", "d1_misses", "ll_misses")
 TIMEOUT_S = 600
-# Valgrind 3.19 sometimes fails this assertion of its own when a signal, here of the monitor, comes
-# near a switch of stacks.
+# Valgrind 3.19 sometimes fails this internal assertion if a signal, here from the monitor, arrives
+# close to a stack switch.
 ITS_OWN_FAILURE = "vgCallgrind_post_signal"
 ATTEMPTS = 5
 
 
 class CountingFailed(Exception):
-    """Says in one sentence why there is no count."""
+    """Contains the reason for a missing count, in one sentence."""
 
 
 def count(program, workload, scale):
-    """By function, the events of the whole process."""
+    """Returns {function: events} for the whole process."""
     with tempfile.TemporaryDirectory() as folder:
         out = pathlib.Path(folder) / "out"
         command = ["valgrind", "--tool=callgrind", "--cache-sim=yes", *CACHES, "--compress-pos=no"]
@@ -43,8 +43,8 @@ def count(program, workload, scale):
 
 
 def by_function(text):
-    """What each function executed itself. The inclusive costs are of no use: callgrind takes a
-    switch of stacks for calls and returns. The sum of the selfs is what lackey counts, too."""
+    """Returns each function's own events. Inclusive costs are useless, because callgrind interprets a
+    stack switch as calls and returns. The sum of the own events equals lackey's count."""
     found = collections.defaultdict(lambda: [0] * len(EVENTS))
     names, function, is_call = [], None, False
     for line in text.splitlines():
@@ -53,7 +53,7 @@ def by_function(text):
         elif line.startswith("fn="):
             function = short_name(line[3:])
         elif line.startswith("calls="):
-            is_call = True  # The next line is what the callee did.
+            is_call = True  # The next line has the callee's events.
         elif line[:1].isdigit() and function is not None:
             if not is_call:
                 add(found[function], dict(zip(names, map(int, line.split()[1:]))))
@@ -68,7 +68,7 @@ def add(sums, costs):
 
 
 def short_name(name):
-    """Without arguments of any kind, and without the level of a recursion."""
+    """Returns the name without arguments, template arguments and the level of recursion."""
     name = re.sub(r"'\d+$| \[clone [^]]*\]|\[abi:\w+\]|\(anonymous namespace\)::", "", name)
     for brackets in (r"<[^<>]*>", r"\([^()]*\)(?: const)?"):
         while (shorter := re.sub(brackets, "", name)) != name:

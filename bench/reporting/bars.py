@@ -1,7 +1,7 @@
-"""A chart of bars as SVG, written by hand: a panel for each metric, a bar for each contender.
+"""Writes a bar chart as SVG: a panel for each metric, a bar for each contender.
 
-Bars start at zero, so lengths mean what they seem to; a thin line goes from the smallest value that
-was measured to the largest.
+Bars start at zero, so their lengths are proportional to the values. A thin line extends from the
+smallest measured value to the largest.
 """
 
 from typing import NamedTuple
@@ -27,7 +27,7 @@ class Bars(NamedTuple):
 
 
 def draw(title, panels, note):
-    """The text of an SVG file. All panels have the same contenders, whose names stand once."""
+    """Returns the text of an SVG file. All panels have the same contenders; their names appear once."""
     width = NAMES + len(panels) * (PLOT + FIGURE + GAP)
     height = TOP + STEP * len(panels[0].bars) + BOTTOM
     parts = [text(16, 24, title, 15, weight="bold")]

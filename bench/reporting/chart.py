@@ -1,19 +1,19 @@
-"""Charts as SVG, written by hand: small, the same every time, and readable in a diff.
+"""Writes charts as SVG: small, reproducible, and readable in a diff.
 
-A chart is a row of panels. A panel has a line for each contender and a logarithmic axis; on the
-line a mark for the median of each number of workers, and a bar from the smallest value to the
-largest. Nothing is drawn from zero, so lengths mean nothing, and places mean ratios.
+A chart is a row of panels. A panel has a logarithmic axis and a line for each contender. A line has a
+mark for the median of each number of workers, and a bar from the smallest value to the largest. The
+axis has no zero: compare positions, which show ratios, and not lengths.
 """
 
 import math
 from typing import NamedTuple
 from xml.sax.saxutils import escape
 
-LINE = 22  # Height of a contender's line; the marks of several workers stand one below the other.
+LINE = 22  # Height of a contender's line; marks for several numbers of workers are one below another.
 TOP, BOTTOM, LABELS, PLOT, GAP = 44, 30, 280, 250, 40
 COLOURS = {1: "#1f6fb4", 2: "#d9731a", 4: "#3a9a4b", 8: "#8a4fb0"}
 OTHER = "#4c4c4c"
-OWN = "#e4f0fa"  # Behind weft's lines.
+OWN = "#e4f0fa"  # Background of weft's lines.
 
 
 class Mark(NamedTuple):
@@ -32,11 +32,11 @@ class Line(NamedTuple):
 class Panel(NamedTuple):
     title: str
     lines: list
-    reference: float = 0  # A value to be marked; 0: none.
+    reference: float = 0  # A value to mark; 0 means none.
 
 
 class Axis:
-    """From a value to a place, over whole steps of 1, 2, 5."""
+    """Maps a value to a position. The axis begins and ends at 1, 2 or 5 times a power of ten."""
 
     def __init__(self, panel):
         values = [v for line in panel.lines for mark in line.marks for v in mark[1:] if v > 0]
@@ -52,7 +52,7 @@ class Axis:
         return PLOT * min(1, part)
 
     def ticks(self):
-        """As many as there is room for: whole powers of ten if the steps are too many."""
+        """Returns the densest set of at most eight ticks; the sparsest set has only powers of ten."""
         exponents = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)) + 1)
         for factors in ((1, 2, 5), (1, 3), (1,)):
             found = [factor * 10.0**exponent for exponent in exponents for factor in factors]
@@ -112,7 +112,7 @@ def legend(panels):
 
 
 def draw(panels):
-    """The text of an SVG file."""
+    """Returns the text of an SVG file."""
     width = 10 + len(panels) * (LABELS + PLOT + GAP)
     height = TOP + LINE * max(len(panel.lines) for panel in panels) + BOTTOM
     parts = list(legend(panels))

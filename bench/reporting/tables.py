@@ -1,11 +1,11 @@
-"""Tables of docs/benchmarks.md: a column for each number of workers, a line for each contender."""
+"""Formats the tables of docs/benchmarks.md: a column per number of workers, a line per contender."""
 
 from reporting import topics
 
 # Metrics whose names are not their units.
 UNITS = {
     "p50_us": "us",
-    "overshoot_ms": "ms beyond 2 s",
+    "overshoot_ms": "ms in excess of 2 s",
     "cpu_percent": "% of one processor",
     "cpu_us_per_request": "us of processor time per request",
     "median_by_slowest": "ratio",
@@ -14,7 +14,7 @@ CONTENDERS = ("weft", "Go", "others")
 
 
 def unit_of(metric):
-    """The unit of a metric; the title of a row says of what operation its time is."""
+    """Returns the unit of a metric. The title of a row names the operation."""
     if metric in UNITS:
         return UNITS[metric]
     return metric[:2] if metric.startswith(("ns_per_", "us_per_")) else metric.replace("_", " ")
@@ -25,19 +25,19 @@ def figure(value):
 
 
 def spread_of(median, low, high):
-    """The larger distance of the smallest and the largest value from the median, in percent."""
+    """Returns the larger distance of the smallest and the largest value from the median, in percent."""
     return 100 * max(high - median, median - low) / median if median else 0
 
 
 def cell_of(values):
-    """A median and its spread, which is left out below one percent."""
+    """Formats a median and its spread; omits a spread below one percent."""
     spread = spread_of(*values)
     text = figure(values[0]) + (f" ±{spread:.0f} %" if spread >= 1 else "")
     return text.replace(" ", "&nbsp;")
 
 
 def contenders(run, row, workers):
-    """What each contender that the row has measured: a name, and a cell for each number of workers."""
+    """Yields a name and a cell per number of workers, for each contender with results in the row."""
     metric = run.metric(row)
     for kind in CONTENDERS:
         found = [run.weft(row, count) if kind == "weft" else run.best(row, count, metric, kind == "Go")
@@ -52,7 +52,7 @@ def contenders(run, row, workers):
 
 
 def table(run, rows, unit):
-    """The rows, which have this unit, as lines of a table."""
+    """Yields the lines of a table for rows with the same unit."""
     workers = sorted({count for row in rows for count in run.workers_of(row)})
     heads = [f"{count} worker{'s' if count > 1 else ''}" for count in workers]
     yield f"| {unit} | | {' | '.join(heads)} |"
@@ -65,7 +65,7 @@ def table(run, rows, unit):
 
 
 def tables(run, topic, *, without=()):
-    """A table for each unit of the topic's rows, except rows whose names begin as these."""
+    """Yields a table per unit of the topic's rows, except rows whose names begin with `without`."""
     by_unit = {}
     for row in topics.rows_of(topic, run.rows):
         if without and row.startswith(without):

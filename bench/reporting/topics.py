@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 class Topic(NamedTuple):
     heading: str
-    titles: dict  # By the row's name; a name that ends with * is the beginning of several.
+    titles: dict  # By the row's name; a name that ends with * matches all names with that beginning.
 
     def slug(self):
         return self.heading.lower().replace("'", "").replace(",", "").replace("-", "_").replace(" ", "_")
@@ -17,8 +17,8 @@ TOPICS = (
         "W1b_empty": "A million empty fibers from one loop",
         "W1b_adds": "A million fibers that add to one counter",
         "W2": "Switch to another fiber",
-        "W2_no_stacks": "A switch while 50 000 fibers wait for a stack, divided by a switch without them",
-        "W10": "fib(27) by fork and join",
+        "W2_no_stacks": "Switch while 50 000 fibers wait for a stack, divided by a switch without them",
+        "W10": "fib(27) with fork and join",
         "W5": "Skynet: a tree with a million leaves",
         "W6_100k": "Memory per fiber, 100 000 parked fibers",
         "W6_1m": "Memory per fiber, a million parked fibers",
@@ -36,15 +36,15 @@ TOPICS = (
         "W7b": "A wait with a deadline that does not pass",
         "W11_idle": "Wake a fiber of an idle runtime, median",
         "W11_busy": "Wake a fiber of a busy runtime, median",
-        "W11_mixed": "Delay of a start, short and long fibers, median",
-        "W13_100": "Median / slowest, turns of 100 fibers that yield",
-        "W13_1k": "Median / slowest, turns of 1 000 fibers that yield",
-        "W13_4k": "Median / slowest, turns of 4 000 fibers that yield",
-        "W13_10k": "Median / slowest, turns of 10 000 fibers that yield",
-        "W13_timer_1k": "Median / slowest, turns of 1 000 fibers with timers",
-        "W13_channel_1k": "Median / slowest, turns of 1 000 fibers at a channel",
-        "W13_thread_1k": "Median / slowest, turns of 1 000 fibers that a thread wakes",
-        "W13_socket_1k": "Median / slowest, turns of 1 000 fibers with sockets",
+        "W11_mixed": "Start delay with short and long fibers, median",
+        "W13_100": "Turns per fiber, median / slowest: 100 that yield",
+        "W13_1k": "Turns per fiber, median / slowest: 1 000 that yield",
+        "W13_4k": "Turns per fiber, median / slowest: 4 000 that yield",
+        "W13_10k": "Turns per fiber, median / slowest: 10 000 that yield",
+        "W13_timer_1k": "Turns per fiber, median / slowest: 1 000 with timers",
+        "W13_channel_1k": "Turns per fiber, median / slowest: 1 000 on a channel",
+        "W13_thread_1k": "Turns per fiber, median / slowest: 1 000 woken by a thread",
+        "W13_socket_1k": "Turns per fiber, median / slowest: 1 000 with sockets",
         "W14_ticker": "Processor time of a 1 ms ticker",
         "W14_sleepers": "Processor time of 100 fibers that sleep 10 ms",
     }),
@@ -57,15 +57,15 @@ TOPICS = (
     }),
     Topic("Benchmarks of Go's pools", {
         "P_task": "An empty task, including the pool's construction",
-        "P_start": "Make a pool, run a task, end the pool",
+        "P_start": "Create a pool, run a task, destroy the pool",
         "P_stream": "A task of an ordered stream",
         "P_round_trip": "A call that waits for its task",
-        "P_each_*": "A loop over {} elements",
+        "P_each_*": "A loop over n elements, n = {}",
         "P_submit": "Submit to a pool of 50 000, one submitter",
         "P_submitters": "Submit to a pool of 50 000, one per worker",
         "P_shards": "A million sleeping tasks, ten pools",
         "P_timing": "100 jobs of 100 ms on 5 workers",
-        "P_grid_*": "Users x tasks: {}",
+        "P_grid_*": "Submitters x tasks each: {}",
     }),
     Topic("Servers", {
         "W9_echo_*": "Echo, {} connections",
@@ -78,7 +78,7 @@ TOPICS = (
 
 
 def title_of(row):
-    """The row's title; None if it has none."""
+    """Returns the row's title, or None if it has none."""
     for topic in TOPICS:
         for name, title in topic.titles.items():
             if name == row:
@@ -89,7 +89,7 @@ def title_of(row):
 
 
 def rows_of(topic, rows):
-    """The rows of a topic, in the order of its titles."""
+    """Yields the rows of a topic, in the order of its titles."""
     for name in topic.titles:
         for row in rows:
             if name == row or name.endswith("*") and row.startswith(name[:-1]):

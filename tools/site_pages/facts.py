@@ -1,10 +1,10 @@
-"""What the tags of a public function must say: who may call it, whether it parks, and what it throws
-(what it returns is its subject, and a call without `Ordering:` does not synchronize; a check cannot
-tell).
+"""Checks that the tags of a public function state who may call it, whether it parks, and what it throws.
+A check cannot tell whether `Returns:` or `Ordering:` is missing: the summary may state the result, and a
+call without `Ordering:` does not synchronize.
 
-A tag is the function's own, or that of the class around it, or that at the top of the header: the
-innermost counts. A `noexcept` says what is thrown. `Context: plain value` says all; the page of the
-reference explains it, see EXPLAINED.
+A function without a tag has the tag of the class around it, or otherwise that of the header. `noexcept`
+replaces `Throws:`, and `Context: plain value` replaces all tags; EXPLAINED defines it for readers of
+the reference.
 """
 
 import pathlib
@@ -14,23 +14,23 @@ import tempfile
 from . import reference, tags
 
 EXPLAINED = """Each description begins with a summary; its tags follow, in this order. A function without a tag has
-that of its class; a class without one has that of its header, at the top of the page. A tag that
-begins with *also* adds to that one.
+the tag of its class; a class without a tag has the tag of its header, at the top of the page. A tag that
+begins with *also* adds to the inherited tag.
 
-- **Context**: who may call it, and whether it parks. A call that parks keeps the fiber waiting, or blocks
-  the plain thread. *Plain threads* are those that the program has made itself. A **plain value** is used
-  as an `int` is: from anywhere, by one caller at a time, or by several that only read; its calls do not
-  park, throw `std::bad_alloc` at most, and synchronize with nothing.
-- **Returns**: the result, if the summary does not tell. `f_for(duration)` does the same as
-  `f_until()` beside it.
+- **Context**: who may call the function, and whether it parks. A call that parks suspends the fiber or
+  blocks the plain thread. *Plain threads* are threads that the program has created itself. A **plain
+  value** follows the rules of an `int`: one caller at a time may use it, or several may read it. Its calls
+  do not park or synchronize, and can throw only `std::bad_alloc`.
+- **Returns**: the result, if the summary does not state it. `f_for(duration)` does the same as
+  `f_until()`, which is described next to it.
 - **Errors**: codes that the returned `Result` or `std::error_code` may have.
-- **Throws**: exceptions. `noexcept` functions throw nothing. Any other one may throw `std::bad_alloc` where
-  it needs memory, and what the program's own types and callables throw.
-- **Ordering**: what synchronizes with what. Calls without this tag do not synchronize.
+- **Throws**: exceptions. `noexcept` functions throw nothing. Any other function may throw `std::bad_alloc`
+  if it needs memory, and any exception of the program's own types and callables.
+- **Ordering**: which operations synchronize with each other. Calls without this tag do not synchronize.
 - **Lifetime**: when an object may be destroyed. **Fairness**: in which order waiters are served.
 """
 
-# A context says so itself, or by `as for NAME`.
+# Matches a context that states whether the call parks. AS matches a reference such as `as for NAME`.
 PARKS = re.compile(r"plain value|\b(park|block|suspend)s?\b")
 AS = re.compile(r"^(?:the same as for|as for|as|whatever) ((?:\w+::)*(?:\w+(?=\(\))|[A-Z]\w+))")
 
@@ -50,7 +50,7 @@ class Known:
 
 
 def in_force(item, around):
-    """The tags of a function: its own, and those around it, from the outside to the inside."""
+    """Returns the tags of a function; its own tags override inherited ones of the same name."""
     found = {}
     for each in (*around, tags.of(item.text)):
         found.update(each)
@@ -58,7 +58,7 @@ def in_force(item, around):
 
 
 def lacks(item, around, known):
-    """What the tags of a function leave out."""
+    """Returns what the tags of a function leave out."""
     found, missed = in_force(item, around), []
     context = found.get("Context", "")
     if not context:
@@ -75,7 +75,7 @@ def lacks(item, around, known):
 
 
 def missing(items, include):
-    """Functions that leave something out, and tags in another order than all have."""
+    """Returns functions with incomplete tags, and items whose tags are out of order."""
     known, headers, problems = Known(items), {}, []
 
     def look(siblings, around):
@@ -153,7 +153,7 @@ class Other {
 
 
 def self_test():
-    """Whether what is planted is found, and nothing else."""
+    """Returns whether the check finds exactly the planted faults."""
     with tempfile.TemporaryDirectory() as folder:
         include = pathlib.Path(folder)
         (include / "weft").mkdir()

@@ -1,10 +1,10 @@
-"""Pages of the reference, as Markdown: one for each public header, made of its items."""
+"""Generates the reference in Markdown: one page for each public header, from its items."""
 
 import re
 
 from . import reference, tags
 
-# Sentences that are looked for get a paragraph of their own.
+# Sentences that readers often search for get a separate paragraph.
 LOOKED_FOR = re.compile(r"^(Requires|Always:)")
 NAME = re.compile(r"`[^`]*`|\b(?:[A-Za-z_]\w*(?:::~?[A-Za-z_]\w*)+|[A-Za-z]\w*_\w*|[A-Z]\w*[a-z]\w*|\w+(?=\(\)))"
                   r"(?:\(\))?")
@@ -20,7 +20,7 @@ def page_of(header):
 
 
 class Links:
-    """From a name in a text to the place that describes it."""
+    """Finds the place on the site that describes a name."""
 
     def __init__(self, items):
         self.places, self.ambiguous = {}, set()
@@ -32,7 +32,7 @@ class Links:
             for name in (item.qualified, item.qualified.removeprefix("weft::"),
                          f"{owner}::{item.name}"):
                 self.places.setdefault(name, where)
-            # A name that several namespaces have, as Options, is no name by itself.
+            # A name in several namespaces, such as Options, is ambiguous without its scope.
             if item.scope == "weft" or item.kind in ("class", "enum"):
                 if self.places.setdefault(item.name, where) != where and item.scope != "weft":
                     self.ambiguous.add(item.name)
@@ -45,8 +45,8 @@ class Links:
         return None
 
     def marked(self, text, scope, here, parameters=()):
-        """Names become code, and links where they are known: but for a function's parameters, and for
-        a plain word, Once or Event, that begins a sentence."""
+        """Returns the text with names as code, and with links for known names. A function's parameters,
+        and a plain word such as Once at the beginning of a sentence, get no link."""
         def replace(match):
             word = match.group(0)
             known = self.place(word, scope)
@@ -73,8 +73,8 @@ def escaped(text):
 
 
 def paragraphs(lines):
-    """The comment's paragraphs, as texts; examples and lists of calls, which are indented, as their
-    lines; after a None what is about its inside."""
+    """Yields each paragraph of a comment as a text, and each indented example or list of calls as a list
+    of lines. Yields None before the notes about the implementation."""
     current, example, inside, listed = [], [], False, False
 
     def done():
@@ -110,7 +110,7 @@ def paragraphs(lines):
 
 
 def example_of(lines):
-    """A block of code, or of plain text where it names calls and says what they do."""
+    """Returns a block of code, or of plain text if the lines describe calls."""
     cut = min(len(line) - len(line.lstrip()) for line in lines if line)
     kind = "cpp" if any(re.search(r"[;{]\s*(//.*)?$", line) for line in lines) else "text"
     return [f"```{kind}", *(line[cut:] for line in lines), "```"]
@@ -144,13 +144,13 @@ def comment(item, links, here):
 
 
 def siblings_text(item, siblings):
-    """What an uncommented function shares with one beside it."""
+    """Returns a description for a function that shares the comment of another function."""
     other = reference.limited(item, siblings)
     return [f"Does the same as `{other.name}()`, for at most `duration`.", ""] if other else []
 
 
 def function_or_type(item, level, links, here, siblings):
-    # Entities: the table of contents does not know strokes before a sign.
+    # Use entities, because the table of contents does not support backslash escapes.
     name = re.sub(r"[^\w ~]", lambda sign: f"&#{ord(sign.group(0))};", item.name)
     yield f"{'#' * level} {name}{HEADING[item.kind]} {{ #{anchor(item)} }}"
     yield ""
@@ -192,7 +192,7 @@ def rendered(item, level, links, here, siblings):
 
 
 def page(header, items, links, about):
-    """The Markdown of one header."""
+    """Yields the Markdown lines of one header."""
     here = page_of(header)
     yield f"# &lt;{header}&gt;"
     yield ""

@@ -1,4 +1,4 @@
-"""Looks at a built site in a headless Chromium."""
+"""Checks a built site in a headless Chromium."""
 
 import functools
 import http.server
@@ -10,8 +10,8 @@ import tempfile
 import threading
 
 WIDTHS = {"desktop": (1400, 1000), "phone": (400, 850)}
-# Loads one page after the other as a phone would, and tells which are wider; then searches as a reader
-# does. A picture would not show what is found: the worker that searches knows no virtual time.
+# Loads each page at the width of a phone and reports the wider pages; then enters a search. A screenshot
+# cannot show the search results, because the search worker ignores Chromium's virtual time.
 MEASURE = """<!doctype html><title>widths</title><body><script>
 (async () => {
   const frame = document.createElement("iframe"), wide = [], width = %d;
@@ -36,7 +36,7 @@ MEASURE = """<!doctype html><title>widths</title><body><script>
 
 
 class Handler(http.server.SimpleHTTPRequestHandler):
-    """The site, and one page more, which is not a part of it: it measures the others."""
+    """Serves the site and one extra page, which measures the pages of the site."""
 
     def __init__(self, *arguments, measure, measured, **named):
         self.measure, self.measured = measure.encode(), measured
@@ -74,8 +74,8 @@ def console_of(address, size, picture):
 
 
 def wide_pages(address, measured):
-    """Those that are wider than a phone, in words."""
-    # With a port for a debugger it stays until it is told to end.
+    """Returns a report for each page that is wider than a phone, and for a failed search."""
+    # With a port for a debugger, Chromium runs until terminate().
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile, subprocess.Popen(
             [*CHROMIUM, "--remote-debugging-port=0", f"--user-data-dir={profile}", address],
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as browser:
@@ -89,8 +89,8 @@ def wide_pages(address, measured):
 
 
 def at(folder):
-    """Pictures of some pages; what any of them writes to the console is wrong, and so is a page of
-    the site that has to be pushed to and fro on a phone."""
+    """Takes screenshots of some pages. Returns their console output, and a report for each page of the
+    site that requires horizontal scrolling on a phone."""
     pictures, site = folder / "pictures", folder / "site"
     pictures.mkdir(exist_ok=True)
     pages = sorted(str(page.relative_to(site)) for page in site.rglob("*.html"))
@@ -111,5 +111,5 @@ def at(folder):
                              for line in console_of(address, size, picture)]
         problems += wide_pages(root + "measure", measured)
         server.shutdown()
-    print(f"pictures in {pictures}; the widths of {len(pages)} pages were measured, and the search asked")
+    print(f"pictures in {pictures}; measured the widths of {len(pages)} pages and tested the search")
     return problems

@@ -1,10 +1,10 @@
-"""Whether what documents call by name exists.
+"""Checks that the names in documents exist.
 
-Code blocks are compiled by a test; here it is about `code` in sentences and tables:
-  `weft::name`, `weft::Class::name`   is public
-  `Class::name`                       is a member, where Class is public
-  `name()`, `Class::name()`           is a word of the sources, at least
-In the tables of what others call it, columns but weft's are not looked at.
+A test compiles the code blocks. This check covers `code` in sentences and tables:
+  `weft::name`, `weft::Class::name`   must be public
+  `Class::name`                       must be a member, if Class is public
+  `name()`                            must be at least an identifier of the source files
+The check skips tables with a column `weft`, which compare weft with other libraries.
 """
 
 import re
@@ -20,14 +20,14 @@ INNER = {"base", "detail", "fibers", "pool", "runtime", "scheduler", "sync", "te
 
 
 def documents(root):
-    """Pages of the site, but the decisions and the changelog, which also tell of what is no more."""
+    """Returns the pages of the site without the decisions and the changelog, which name removed items."""
     readmes = [root / folder / "README.md" for folder in ("scheduler", "scheduler/upkeep", "pool", "bench", "examples")]
     return [root / "README.md", root / "CONTRIBUTING.md", *readmes,
             *sorted((root / "docs").glob("*.md"))]
 
 
 def words_of(root):
-    """Each identifier of the sources."""
+    """Returns each identifier of the source files."""
     found = set()
     for ending in ("hpp", "cpp", "py", "go"):
         for path in root.glob(f"*/**/*.{ending}"):
@@ -49,7 +49,7 @@ def known_names(items):
 
 
 def spans(text):
-    """Line numbers with the code in sentences and in the cells that are about weft."""
+    """Yields (line number, code) for sentences and for tables without a column `weft`."""
     text = BLOCK.sub(lambda match: "\n" * match.group(0).count("\n"), text)
     column = None
     for number, line in enumerate(text.splitlines(), 1):
@@ -58,7 +58,7 @@ def spans(text):
             if column is None:
                 column = cells.index("weft") if "weft" in cells else -1
             if column >= 0:
-                continue  # Compiled.
+                continue  # A test compiles this table.
         else:
             column = None
         for match in SPAN.finditer(line):
@@ -66,7 +66,7 @@ def spans(text):
 
 
 def unknown(span, names, scopes, words):
-    """What in this code does not exist, or None."""
+    """Returns the name in this code that does not exist, or None."""
     for match in QUALIFIED.finditer(span):
         name = match.group(1)
         *_, owner, last = name.split("::")
@@ -90,5 +90,5 @@ def check(root, items):
         for number, span in spans(document.read_text()):
             name = unknown(span, names, scopes, words)
             if name is not None:
-                problems.append(f"{document.relative_to(root)}:{number}: there is no {name}")
+                problems.append(f"{document.relative_to(root)}:{number}: unknown name {name}")
     return problems

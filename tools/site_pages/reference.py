@@ -1,9 +1,9 @@
-"""The public interface as the headers have it: read by libclang, comments and all.
+"""Reads the public interface and its comments from the headers, with libclang.
 
-A declaration is public if a program may name it: in namespace weft and below, not in a namespace
-`detail`, not private. The comment above it in the header is its description; where several
-functions of a name follow each other and the later ones have no comment, they share that of the
-first.
+A declaration is public if a program may name it: it is in namespace weft or in a namespace or class
+inside weft, except `detail`, and it is neither private nor protected. The comment above a declaration
+is its description. Consecutive functions of one name share the first comment if the later ones have
+no comment.
 """
 
 import pathlib
@@ -11,7 +11,7 @@ import re
 import sys
 from typing import NamedTuple
 
-# Debian's module belongs to its own Python, which may not be the one that runs this.
+# Debian installs the module for its own Python, and another Python may run this script.
 sys.path.append("/usr/lib/python3/dist-packages")
 try:
     from clang import cindex
@@ -27,7 +27,7 @@ OTHERS = ("ENUM_DECL", "FIELD_DECL", "VAR_DECL", "TYPE_ALIAS_DECL", "TYPE_ALIAS_
 
 class Item(NamedTuple):
     kind: str  # class, enum, function, variable, type or value
-    name: str  # As it is written
+    name: str  # Without its scope
     scope: str  # "weft::FiberPool"
     header: str  # "weft/pool.hpp"
     signatures: list
@@ -40,7 +40,7 @@ class Item(NamedTuple):
 
 
 def described(cursor):
-    """The comment's lines without their strokes."""
+    """Returns the lines of the comment without their slashes."""
     lines = []
     for line in (cursor.raw_comment or "").splitlines():
         lines.append(re.sub(r"^\s*//[/!<]*", "", line).rstrip())
@@ -60,12 +60,12 @@ class Source:
         return self.texts[name][extent.start.offset:extent.end.offset].decode()
 
 
-# What the compiler checks, and whose members a caller cannot use.
+# Parts of a declaration that the pages leave out: annotations for the compiler, and private bases.
 NOT_SHOWN = re.compile(r" WEFT_[A-Z_]+(\([^()]*\))?| : private [\w:]+$")
 
 
 def declared(text):
-    """A declaration without its body, initializers of members and the blanks of its place."""
+    """Returns a declaration without its body, its member initializers and its indentation."""
     depth, end = 0, len(text)
     for index, sign in enumerate(text):
         depth += sign in "(["
@@ -85,7 +85,7 @@ def declared(text):
 
 
 class Reader:
-    """All items of a set of headers."""
+    """Reads all items of a set of headers."""
 
     def __init__(self, include, headers):
         self.include, self.source = include.resolve(), Source()
@@ -143,7 +143,7 @@ class Reader:
         if kind in FUNCTIONS:
             if "= delete" in written or self.is_message(cursor) or cursor.is_default_method():
                 return None
-            if self.lies_inside(cursor):  # A member that is defined outside of its class.
+            if self.lies_inside(cursor):  # A member that is defined outside its class.
                 return None
             return Item("function", name, scope, header, [declared(written)], text, [])
         if kind in SCOPES:
@@ -165,7 +165,7 @@ class Reader:
         return None
 
     def is_message(self, cursor):
-        """Whether it exists for a message of the compiler's alone. A template's extent ends before its body."""
+        """Returns whether it exists only for a compiler message. A template's extent ends before its body."""
         start, end = cursor.extent.start.offset, cursor.extent.end.offset
         text = self.source.texts[cursor.extent.start.file.name]
         rest = text[end:].lstrip()
@@ -188,15 +188,15 @@ def public_headers(include):
 
 
 def subject(include, header):
-    """What the header says in its first sentence."""
+    """Returns the first sentence of the header."""
     lines = opening(include, header)
     first = " ".join(lines[:lines.index("")] if "" in lines else lines)
     return re.split(r"(?<=[.:])\s", first)[0].rstrip(".:") + "."
 
 
 def opening(include, header):
-    """The lines of the comment with which the header begins, and of that above its namespace, which
-    is about all that is in it."""
+    """Returns the lines of the comment at the top of the header and of the comment above its namespace,
+    which applies to all its declarations."""
     lines, parts, block = (include / header).read_text().splitlines(), [], []
     for line in [*lines[:lines.index("#pragma once")], "", *lines]:
         if line.startswith("//"):
@@ -209,8 +209,8 @@ def opening(include, header):
 
 
 def limited(item, siblings):
-    """What a function without a comment limits to a duration: for f_for(), the f_until() or f() beside
-    it. Its comment holds for both."""
+    """Returns the function whose comment also applies to f_for(), which has no comment: f_until() or f()
+    of the same scope."""
     base = item.name.removesuffix("_for")
     if item.text or item.kind != "function" or base == item.name:
         return None
@@ -225,8 +225,8 @@ def all_items(items):
 
 
 def read(include):
-    """The items of all public headers, and what the compiler said."""
+    """Returns the items of all public headers, and the compiler's errors."""
     if cindex is None:
-        return None, ["there is no Python module clang: tools/install_packages site"]
+        return None, ["the Python module clang is missing; run tools/install_packages site"]
     reader = Reader(include, public_headers(include))
     return reader.items(), reader.problems

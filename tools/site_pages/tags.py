@@ -1,7 +1,7 @@
-"""The tags of a comment: lines that begin with `Context:`, `Returns:`, `Throws:` and so on.
+"""Reads the tags of a comment: lines that begin with `Context:`, `Returns:`, `Throws:` and so on.
 
-A comment is a summary, more prose where it is needed, and then its tags, in the order below. A tag's
-text goes on to the next tag, an empty line, an indented line, or to what is about the inside. Several
+A comment has a summary, optional further prose, and then its tags, in the order below. The text of a
+tag ends before the next tag, an empty or indented line, or the notes about the implementation. Several
 tags may share a text: `Context, Throws: as go().`
 """
 
@@ -9,18 +9,18 @@ import re
 
 NAMES = ("Context", "Returns", "Errors", "Throws", "Ordering", "Lifetime", "Fairness")
 TAG = re.compile(rf"^((?:{'|'.join(NAMES)})(?:, (?:{'|'.join(NAMES)}))*): ")
-# Where a comment goes on to what only readers of the source need.
+# Matches the line where the notes about the implementation begin.
 INSIDE = re.compile(r"^(Invariants?\b|Order$|Order\b.*:|  I1\b)")
 
 
 def split(line):
-    """The names of the tags that this line begins, and what it says; no names if it begins none."""
+    """Returns the names of the tags that begin on this line (possibly none), and the text."""
     match = TAG.match(line)
     return (match.group(1).split(", "), line[match.end():].strip()) if match else ([], line.strip())
 
 
 def of(lines):
-    """Name -> text, in the order of the comment."""
+    """Returns {name: text}, in the order of the comment."""
     found, current = {}, []
     for line in lines:
         if INSIDE.match(line):
@@ -37,7 +37,7 @@ def of(lines):
 
 
 def in_order(lines):
-    """Whether each tag comes once, and in the order of NAMES."""
+    """Returns whether each tag occurs at most once, in the order of NAMES."""
     found = []
     for line in lines:
         if INSIDE.match(line):

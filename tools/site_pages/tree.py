@@ -1,4 +1,4 @@
-"""The site's pages: the documents of the repository, with links that hold there."""
+"""Creates the site's pages from the documents of the repository, and adapts their links."""
 
 import os
 import re
@@ -6,7 +6,7 @@ import shutil
 
 LINK = re.compile(r"(!?\[(?:[^\[\]]|\[[^\]]*\])*\])\(([^)\s]+)\)")
 CODE = re.compile(r"^```.*?^```$|(?<=\n\n)(?:    [^\n]*\n)+|`[^`\n]*`", re.MULTILINE | re.DOTALL)
-# Documents outside docs/ that are pages, too.
+# Documents outside docs/ that are also pages.
 OUTSIDE = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md",
            "CHANGELOG.md": "changelog.md", "scheduler/README.md": "scheduler.md",
            "scheduler/upkeep/README.md": "upkeep.md", "pool/README.md": "inside_the_pool.md",
@@ -14,11 +14,11 @@ OUTSIDE = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md",
 
 
 class Tree:
-    """Copies what the pages need to a folder, and follows links to whatever they name."""
+    """Copies the pages and the files that they link to into a folder."""
 
     def __init__(self, root, folder):
         self.root, self.folder = root, folder
-        self.pages = {}  # From a path in the repository to one in the site.
+        self.pages = {}  # Path in the repository -> path in the site.
         self.titles = {}
         self.problems = []
 
@@ -42,9 +42,9 @@ class Tree:
                 continue
             text = path.read_text()
             self.titles[name] = re.search(r"^# (.*)$", text, re.MULTILINE).group(1)
-            # A note to a test about a block is no word of the language.
+            # Remove the note that tells a test how to compile the block.
             text = re.sub(r"^```cpp .*$", "```cpp", text, flags=re.MULTILINE)
-            if name == "index.md":  # Its part of the navigation has no other page.
+            if name == "index.md":  # This part of the navigation has no other page.
                 text = f"---\nhide: [navigation]\n---\n{text}"
             self.put(name, self.with_links(text, source, name))
 
@@ -70,7 +70,7 @@ class Tree:
         return LINK.sub(replace, text)
 
     def said(self, match, source):
-        """What a link says: for a path, which means nothing on a site, the page's title."""
+        """Returns the text of a link. If the text is a path, returns the title of the page instead."""
         words, link = match.groups()
         if words[1:-1].rstrip("/") != link.partition("#")[0].rstrip("/") or words.startswith("!"):
             return words
@@ -93,18 +93,18 @@ class Tree:
         if original.is_dir() and (original / "README.md").exists():
             original, wanted = original / "README.md", f"{wanted}/README.md"
         if not original.is_file():
-            self.problems.append(f"{source}: there is no {link}")
+            self.problems.append(f"{source}: broken link: {link}")
             return link
         if original.suffix in (".svg", ".png"):
             copy = wanted.removeprefix("docs/")
-        else:  # As text, which browsers show.
+        else:  # Browsers show text files.
             copy = f"files/{wanted}" + ("" if original.suffix == ".json" else ".txt")
         (self.folder / copy).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(original, self.folder / copy)
         return os.path.relpath(copy, here or ".") + hash_sign + place
 
     def examples(self):
-        """The page of examples ends with their sources."""
+        """Appends the source files of the examples to their page."""
         path = self.folder / "examples.md"
         parts = [path.read_text()]
         for source in sorted((self.root / "examples").glob("*.cpp")):

@@ -1,4 +1,4 @@
-"""Builds a program against the package, by CMake, and runs it."""
+"""Builds a program with CMake and the package, and runs it."""
 
 import os
 
@@ -18,7 +18,7 @@ class Test(ConanFile):
 
     def generate(self):
         toolchain = CMakeToolchain(self)
-        toolchain.user_presets_path = False  # Nothing is left in the repository.
+        toolchain.user_presets_path = False  # Write no file into the repository.
         toolchain.generate()
         CMakeDeps(self).generate()
 

@@ -1,10 +1,10 @@
-# An overlay port: it builds the repository that it lies in.
+# This overlay port builds the repository that contains it.
 #
 #   vcpkg install weft --overlay-ports=packaging/vcpkg
 #   vcpkg install 'weft[http,tls]' --overlay-ports=packaging/vcpkg
 get_filename_component(SOURCE_PATH "${CMAKE_CURRENT_LIST_DIR}/../../.." ABSOLUTE)
 
-# A part that is not asked for is left out, even where the system has what it needs.
+# A part whose feature is not named is not built, even if the system has its dependencies.
 set(options -Dtests=false -Dbench=false -Dexamples=false -Dprobes=disabled)
 foreach(part IN ITEMS http zlib tls dns)
   set(feature ${part})
@@ -29,7 +29,7 @@ vcpkg_configure_meson(SOURCE_PATH "${SOURCE_PATH}" OPTIONS ${options})
 vcpkg_install_meson()
 vcpkg_fixup_pkgconfig()
 vcpkg_cmake_config_fixup(CONFIG_PATH lib/cmake/weft)
-# Scripts, not what vcpkg keeps in bin.
+# bin has only scripts, which vcpkg expects in tools.
 file(MAKE_DIRECTORY "${CURRENT_PACKAGES_DIR}/tools")
 file(RENAME "${CURRENT_PACKAGES_DIR}/bin" "${CURRENT_PACKAGES_DIR}/tools/${PORT}")
 foreach(folder IN ITEMS bin include share)

@@ -1,4 +1,4 @@
-// Part of the library in the copy that tools/lab/mutants/schemata.py makes.
+// This file is part of the library in the copy that tools/lab/mutants/schemata.py makes.
 #include "base/mutant.hpp"
 
 #include <fcntl.h>
@@ -14,7 +14,7 @@ unsigned char* reached = nullptr;
 
 namespace {
 
-// Before the constructors of others. The file is shared with the processes that a test starts.
+// Runs before other constructors. The processes that a test starts share the mapped file.
 __attribute__((constructor(101))) void choose() {
   const char* number = std::getenv("WEFT_MUTANT");
   if (number != nullptr) chosen = static_cast<unsigned>(std::atoi(number));

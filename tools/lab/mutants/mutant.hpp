@@ -1,19 +1,19 @@
-// The header that tools/lab/mutants/schemata.py puts into a copy of the source: each place does as
-// before, unless it is the one that WEFT_MUTANT names.
+// tools/lab/mutants/schemata.py adds this header to a copy of the source. There, only the place
+// whose number is WEFT_MUTANT has its fault.
 #pragma once
-#pragma GCC system_header  // The templates' comparisons cause warnings that the source does not.
+#pragma GCC system_header  // The comparisons in these templates would cause warnings.
 
 #include <type_traits>
 
 namespace weft_mutant {
 
-constexpr unsigned kMost = 65536;  // Faults; and bytes of the file that schemata.py makes.
+constexpr unsigned kMost = 65536;  // The maximum number of faults; bytes of schemata.py's file.
 
-// Both are set before anything else runs, and never again.
-extern unsigned chosen;         // The number of the fault; 0 for none.
-extern unsigned char* reached;  // When it is found out what a test reaches: a byte for each fault.
+// choose() sets both variables before other constructors run. They never change later.
+extern unsigned chosen;         // The number of the selected fault; 0: none.
+extern unsigned char* reached;  // A byte per fault that a test reaches; null: not recorded.
 
-// Whether the fault is to be. It is called where that would make a difference only.
+// Returns true if the fault is selected. Called only where the fault makes a difference.
 constexpr bool is_chosen(unsigned number) noexcept {
   if (std::is_constant_evaluated()) return false;
   if (reached != nullptr) [[unlikely]]
@@ -21,17 +21,17 @@ constexpr bool is_chosen(unsigned number) noexcept {
   return chosen == number;
 }
 
-// For the 1 of `x + 1` and `x - 1`.
+// Replaces the 1 in `x + 1` and `x - 1`.
 constexpr int one(unsigned number) noexcept { return is_chosen(number) ? 0 : 1; }
 
-// For the operator of a comparison, between two operators of the same precedence.
+// Replaces the operator of a comparison, between two operators of the same precedence.
 template <char kOperator>
 struct Comparison {
   unsigned number;
 };
 template <class A, char kOperator>
 struct Half {
-  // As a built-in operator does, which reads its left side first.
+  // A scalar is copied, because a built-in operator reads its left side first.
   std::conditional_t<std::is_scalar_v<A>, A, const A&> left;
   unsigned number;
 };
@@ -76,8 +76,8 @@ constexpr bool operator==(const Half<A, kOperator>& half, const B& right) {
   return compare(half, right);
 }
 
-// For the `!` of a condition, and in front of one without. `->*` binds less than calls, and more
-// than what follows.
+// Replaces the `!` of a condition, or precedes a condition without one. `->*` binds weaker than
+// calls, and stronger than the operators that may follow.
 struct Condition {
   unsigned number;
   bool negates;

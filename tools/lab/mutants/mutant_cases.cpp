@@ -1,5 +1,5 @@
-// Part of each test program in the copy that tools/lab/mutants/schemata.py makes: writes down which
-// places each case reaches, and how long it takes.
+// This file is part of each test program in the copy that tools/lab/mutants/schemata.py makes. It
+// records the faults that each case reaches, and the duration of the case.
 #include <doctest/doctest.h>
 
 #include <cstdlib>

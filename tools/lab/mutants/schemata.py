@@ -1,10 +1,10 @@
-"""One build that holds every fault which can be chosen at run time.
+"""Makes one build with all faults that can be selected at run time.
 
-The tracked files are copied into a folder, and each place is rewritten there so that it does as
-before unless WEFT_MUTANT is its number (mutant.hpp has the operators). A place that the compiler
-refuses in that form is left as it was, and can be tried only by compiling. Then each test program
-runs once without a fault and writes down which places its cases reach, so that a fault need only be
-shown to cases for which it makes a difference.
+The script copies the tracked files into a folder and rewrites the place of each fault there. The
+place has its fault only if WEFT_MUTANT is the fault's number (mutant.hpp has the operators). A place
+that the compiler rejects in that form is left unchanged, and can be tried only by compiling. Each
+test program then runs once without a fault, and records the faults that its cases reach and that
+would make a difference there. Later, each fault runs only these cases.
 """
 
 import collections
@@ -18,11 +18,11 @@ import signal
 import subprocess
 
 HERE = pathlib.Path(__file__).resolve().parent
-MOST = 65536  # As mutant.hpp has it.
+MOST = 65536  # Must equal kMost in mutant.hpp.
 INCLUDE = '#include "base/mutant.hpp"\n#pragma GCC system_header\n#line 1\n'
 COMPARISONS = {"<=": ("<", "l", ">"), ">=": ("<", "g", ">"), "<": ("<", "s", ">"),
                "==": ("==", "=", "=="), "!=": ("==", "!", "==")}
-# Files that the copy has besides, and changes there so that they are built.
+# Files that are added to the copy, and changes in the copy that build them.
 ADDED = ("base/mutant.hpp", "base/mutant.cpp", "tests/support/mutant_cases.cpp")
 AMENDED = {
     "base/meson.build": ("'error.cpp',", "'error.cpp', 'mutant.cpp',"),
@@ -31,19 +31,19 @@ AMENDED = {
     "tests/meson.build": ("'support/main.cpp'", "'support/main.cpp', 'support/mutant_cases.cpp'"),
 }
 
-# How the copy is built. A fault that reads or writes past an array is often told by a look at indices or
-# by a sanitizer alone.
+# How the copy is built. Often only a check of indices or a sanitizer detects a fault that accesses
+# memory past an array.
 Way = collections.namedtuple("Way", "folder compiler options")
 PLAIN = Way("build-check/gcc", "g++", ("-Dcpp_args=-D_GLIBCXX_ASSERTIONS",))
 SANITIZED = Way("build-check/asan", "clang++", (
     "-Db_sanitize=address,undefined", "-Db_lundef=false", "-Doptimization=1", "-Ddebug=false",
     "-Db_ndebug=false",
-    # Compared values are bound to references, those of packed members too.
+    # Compared values are bound to references, which packed members may not align.
     "-Dcpp_args=-D_GLIBCXX_ASSERTIONS -gline-tables-only -fno-sanitize=alignment"))
 
 
 def edits_of(fault, number):
-    """What is to be changed in the line of a fault: (from, to, instead). None where there is no way."""
+    """Returns the edits (start, end, text) of a fault's line, or None if no rewriting is possible."""
     start, end = fault.span
     text = fault.old[start:end]
     if fault.kind in ("dropped wake", "removed fence"):
@@ -63,10 +63,10 @@ def edits_of(fault, number):
 
 
 def run_bounded(command, seconds, environment, folder=None):
-    """The exit status; None when it did not end in time. Ends whatever it has started, too."""
+    """Returns the exit status, or None after the time limit. Also ends the processes it started."""
     def prepare():
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        pathlib.Path("/proc/self/oom_score_adj").write_text("1000")  # It, and nobody else.
+        pathlib.Path("/proc/self/oom_score_adj").write_text("1000")  # The kernel ends it first.
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                           stdin=subprocess.DEVNULL, start_new_session=True, preexec_fn=prepare, cwd=folder,
                           env={**os.environ, **environment}) as process:
@@ -82,19 +82,19 @@ def run_bounded(command, seconds, environment, folder=None):
 
 
 class Schemata:
-    """The copy, its build, and what its tests reach."""
+    """The copy, its build, and the faults that its tests reach."""
 
     def __init__(self, root, folder, faults, programs, is_sanitized):
         self.root, self.copy, self.programs = root, folder / "source", programs
         self.way = SANITIZED if is_sanitized else PLAIN
-        self.build = self.copy / self.way.folder  # As deep as ./check's, whose objects ccache has.
+        self.build = self.copy / self.way.folder  # The same depth as ./check's, for ccache.
         self.faults = {number: fault for number, fault in enumerate(faults, 1)
                        if edits_of(fault, number)}
         self.rewritten = {fault.path for fault in self.faults.values()}
-        self.cases = {}  # Of each program: (name, seconds, numbers of faults it reaches).
+        self.cases = {}  # Program -> [(name, seconds, numbers of the faults it reaches)].
 
     def prepare(self):
-        """Copies, rewrites and builds, until the compiler has nothing against what is left."""
+        """Copies, rewrites and builds, without the faults that the compiler rejects."""
         tracked = subprocess.run(["git", "ls-files"], cwd=self.root, text=True, check=True,
                                  capture_output=True).stdout.splitlines()
         for path in tracked:
@@ -107,7 +107,7 @@ class Schemata:
         for path in ADDED:
             self.write(path, (HERE / pathlib.Path(path).name).read_bytes())
         self.plant()
-        # Again each time: what tests there are is looked up then.
+        # Configure each time, because meson only then searches for new test files.
         again = ["--reconfigure"] if (self.build / "build.ninja").exists() else []
         cached = "ccache " if shutil.which("ccache") else ""
         subprocess.run(["meson", "setup", *again, self.build, self.copy, "-Dwerror=true",
@@ -138,7 +138,7 @@ class Schemata:
             self.write(path, self.rewrite(path, faults).encode())
 
     def refused(self):
-        """Builds. The faults at which the compiler took offence."""
+        """Builds the copy, and returns the numbers of the faults that the compiler rejected."""
         by_path = self.by_path()
         for targets in (["libweft.a"], [f"tests/{program}_tests" for program in self.programs]):
             result = subprocess.run(["nice", "ninja", "-C", self.build, "-j1", "-k", "0", *targets],
@@ -171,7 +171,7 @@ class Schemata:
         return INCLUDE + "".join(lines)
 
     def record(self, environment):
-        """Runs each program without a fault. It must pass."""
+        """Runs each program without a fault and stores its cases. Each program must pass."""
         reached = self.build / "reached"
         for program in self.programs:
             reached.write_bytes(bytes(MOST))
@@ -184,13 +184,13 @@ class Schemata:
                                    for name, seconds, numbers in lines]
 
     def run(self, program, cases, seconds, environment):
-        # A comma would part two names, and a bracket or star is a pattern.
+        # doctest separates names at commas. `?` matches any character.
         chosen = ["-tc=" + ",".join(re.sub(r"[,\\\"]", "?", case) for case in cases)] if cases else []
         return run_bounded([self.build / f"tests/{program}_tests", "-aa=1", *chosen], seconds,
                            environment)
 
     def reaching(self, number, program, seconds=None):
-        """The cases that reach it, the shortest first; of those that take longer in all, some."""
+        """Returns the cases that reach a fault, the shortest first, up to `seconds` in total."""
         found = sorted((lasts, name) for name, lasts, numbers in self.cases[program]
                        if number in numbers)
         ends = itertools.accumulate(lasts for lasts, _ in found)
@@ -198,8 +198,8 @@ class Schemata:
                 if seconds is None or end <= seconds or name == found[0][1]]
 
     def noticed_by(self, number, programs, seconds, environment):
-        """The first of the programs that fails with the fault and not without it; None when all
-        pass, "" when one fails in either way. `seconds` is what the healthy cases may take."""
+        """Returns the first program that fails with the fault and passes without it. Otherwise returns
+        "" if one fails both times, or None. `seconds` limits the time of the cases without a fault."""
         doubtful = False
         for program in programs:
             names = self.reaching(number, program, seconds)
