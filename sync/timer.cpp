@@ -1,5 +1,7 @@
 #include <weft/timer.hpp>
 
+#include <weft/detail/turn.hpp>
+
 namespace weft::detail {
 
 // The caller holds the lock.
@@ -22,6 +24,7 @@ bool ClockSource::try_wait() noexcept {
 }
 
 bool ClockSource::wait_until(const Until& until) noexcept {
+  give_way_if_due();
   for (;;) {
     lock_.lock();
     if (take_if_due()) {

@@ -19,6 +19,7 @@
 #include <weft/semaphore.hpp>
 #include <weft/shared_mutex.hpp>
 #include <weft/this_fiber.hpp>
+#include <weft/timer.hpp>
 #include <weft/wait_group.hpp>
 
 #include "tests/support/fiber_test.hpp"
@@ -100,6 +101,11 @@ FIBER_TEST_CASE("a fiber whose selects find a ready case lets other fibers run")
                    weft::on_receive(*channel, [](std::optional<int>) {}));
     };
   });
+}
+
+FIBER_TEST_CASE("a fiber whose ticker is always late lets other fibers run") {
+  check_gives_way(
+      [] { return [ticker = std::make_unique<weft::Ticker>(1ns)] { ticker->wait(); }; });
 }
 
 // There are no spare workers, because they would run the waiting fiber. The pool is full, so that
