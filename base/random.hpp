@@ -26,7 +26,7 @@ class Random {
   std::uint64_t state_;
 };
 
-// Returns 64 random bits from the calling thread's own generator.
+// Returns 64 random bits from the calling thread's own generator, or from the simulation's.
 [[nodiscard]] std::uint64_t thread_random() noexcept;
 
 }  // namespace weft::base

@@ -11,7 +11,7 @@ void add_own_signal_handler(const void* handler) noexcept;
 
 // Makes `handler` the process's handler for a signal, and registers it as a handler of the library.
 // The handler stays installed and the library stays loaded, because a signal may arrive late.
-// Returns false if the program handles the signal itself. Any thread may call it.
+// Returns false if the program handles the signal itself, or on failure. Any thread may call it.
 [[nodiscard]] bool install_own_signal_handler(int signal,
                                               void (*handler)(int, siginfo_t*, void*)) noexcept;
 

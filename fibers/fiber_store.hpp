@@ -59,7 +59,7 @@ class FiberStore {
   FiberStore(const FiberStore&) = delete;
   FiberStore& operator=(const FiberStore&) = delete;
 
-  // Returns kFibersPerChain records, or slightly fewer, linked through `next`; null at the limit,
+  // Returns one to kFibersPerChain records, linked through `next`; null at the limit,
   // or while the store refuses records. Throws std::bad_alloc if the system refuses memory.
   [[nodiscard]] Fiber* take_chain();
   void give_chain(Fiber* chain) noexcept;
@@ -152,7 +152,7 @@ class FiberStore {
   std::vector<Slab*> slabs_ WEFT_GUARDED_BY(mutex_);   // Slabs in use.
   std::vector<Slab*> sorted_ WEFT_GUARDED_BY(mutex_);  // Slabs in use that hold sorted records.
   Slab* open_ WEFT_GUARDED_BY(mutex_) = nullptr;       // Records are carved from it.
-  // Memory that was given back; the store uses it again before it makes new slabs.
+  // Memory given back or not yet used; the store uses it before it reserves more.
   std::vector<Slab*> empty_slabs_ WEFT_GUARDED_BY(mutex_);
   std::vector<void*> reservations_ WEFT_GUARDED_BY(mutex_);
   // The number of records that have been taken from open_.

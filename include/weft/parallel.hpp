@@ -138,9 +138,9 @@ concept MappingOf = StepOver<F, Range> &&
 
 // Calls `step(element)` for each element, several at once, and parks until all calls have returned.
 // `range` must be accessible by index; elements are taken in order. After an exception or the end
-// of the caller's context (context.hpp), fibers only finish the `grain` elements that they have
-// taken. A task of a pool may call for_each(), and steps may wait for that pool, because the task's
-// slot is free meanwhile. A step counts as part of the task, so it cannot wait for the task's end.
+// of the caller's context (context.hpp), other fibers only finish the `grain` elements that they
+// have taken. A task of a pool may call for_each(), and steps may wait for that pool, because the
+// task's slot is free meanwhile. A step is part of the task, so it cannot wait for the task's end.
 // Throws: the first exception of a step; the cause of the context's end, or std::system_error if it
 // has no cause; whatever go() throws.
 template <detail::IndexedRange Range, detail::StepOver<Range> Step>

@@ -58,7 +58,7 @@ struct RuntimeOptions {
   // Errc::too_many_fibers until the process uses less than 15/16 of the goal. The monitor checks
   // the usage at least every 10 ms, so up to workers x 1024 spawns may succeed meanwhile. 0: 7/8 of
   // the limit of the control group (memory.max, memory.high), if there is one. Spawns then throw
-  // only if the fibers, counted as one page each, use an eighth of the goal. SIZE_MAX: no goal.
+  // only if records and one page for each stack use an eighth of the goal. SIZE_MAX: no goal.
   // Requires a monitor.
   std::size_t memory_goal = 0;
   // Receives exceptions that leave detached fibers. Empty: the process ends (std::terminate) with

@@ -30,8 +30,8 @@ class Until {
   // Returns a limit that never ends the wait. With this limit, a call waits even beyond the end of
   // the caller's context.
   [[nodiscard]] static Until never() noexcept { return {}; }
-  // Returns the limit of the caller's context (context.hpp), or never() if there is none. This
-  // limit is the default of calls that report why they ended. The result refers to the context.
+  // Returns the limit of the caller's context (context.hpp), or never(); refers to the context.
+  // Calls that report why they ended use it by default, except FiberPool::submit() and _for forms.
   // Context: fibers and plain threads; does not park.
   [[nodiscard]] static Until ambient() noexcept;
   // Makes a limit that ends the wait at a deadline, a moment, a duration from now or a stop

@@ -50,7 +50,7 @@ namespace weft::detail {
 void give_way() noexcept;
 
 // Each call that may park calls this function first, before it locks anything. So a fiber that
-// never has to wait lets other fibers run once its turn of 1 ms is over. The check costs one load
+// never has to wait lets other fibers run once its turn is over. The check costs one load
 // from a cache line of the worker. Channel calls call it only at their end, and only if they did
 // not park. Calls that never park (try_..., spawn, wake) must not call it, because their caller may
 // hold a std::mutex.
