@@ -1,7 +1,8 @@
 // Regression test: a receiver of a channel that was never empty let no other fiber run, and a 10 ms
 // ticker ticked once in 2 s. Now calls to weft that need not wait yield when the fiber's turn is
 // over. Each worker gets a hog, a fiber that forever makes one kind of call without a wait. The
-// test ends when another fiber has slept several times, for which the hogs must yield.
+// test ends when another fiber has slept several times, for which the hogs must yield. There are no
+// spare workers, because they would run that fiber.
 #include <atomic>
 #include <chrono>
 #include <memory>
@@ -49,7 +50,8 @@ void check_gives_way(MakeCall make_call) {
 
 TEST_SUITE_BEGIN("sync/give_way");
 
-FIBER_TEST_CASE("a fiber whose sends and receives return at once lets other fibers run") {
+FIBER_TEST_CASE_WITH("a fiber whose sends and receives return at once lets other fibers run",
+                     {.options = {.max_spare_workers = 0}}) {
   check_gives_way([] {
     return [channel = std::make_unique<weft::Channel<int>>(4)] {
       (void)channel->send(1);
@@ -58,7 +60,9 @@ FIBER_TEST_CASE("a fiber whose sends and receives return at once lets other fibe
   });
 }
 
-FIBER_TEST_CASE("a fiber that receives from a channel that is never empty lets other fibers run") {
+FIBER_TEST_CASE_WITH(
+    "a fiber that receives from a channel that is never empty lets other fibers run",
+    {.options = {.max_spare_workers = 0}}) {
   check_gives_way([] {
     auto channel = std::make_unique<weft::Channel<int>>(4);
     for (int i = 0; i < 4; ++i) (void)channel->send(i);
@@ -70,7 +74,8 @@ FIBER_TEST_CASE("a fiber that receives from a channel that is never empty lets o
   });
 }
 
-FIBER_TEST_CASE("a fiber that repeatedly locks free mutexes lets other fibers run") {
+FIBER_TEST_CASE_WITH("a fiber that repeatedly locks free mutexes lets other fibers run",
+                     {.options = {.max_spare_workers = 0}}) {
   check_gives_way([] {
     return [mutex = std::make_unique<weft::Mutex>()] { const std::lock_guard guard(*mutex); };
   });
@@ -83,8 +88,9 @@ FIBER_TEST_CASE("a fiber that repeatedly locks free mutexes lets other fibers ru
   });
 }
 
-FIBER_TEST_CASE(
-    "a fiber whose waits for a semaphore or a wait group return at once lets other fibers run") {
+FIBER_TEST_CASE_WITH(
+    "a fiber whose waits for a semaphore or a wait group return at once lets other fibers run",
+    {.options = {.max_spare_workers = 0}}) {
   check_gives_way([] {
     return [semaphore = std::make_unique<weft::Semaphore>(1)] {
       semaphore->acquire();
@@ -94,7 +100,8 @@ FIBER_TEST_CASE(
   check_gives_way([] { return [group = std::make_unique<weft::WaitGroup>()] { group->wait(); }; });
 }
 
-FIBER_TEST_CASE("a fiber whose selects find a ready case lets other fibers run") {
+FIBER_TEST_CASE_WITH("a fiber whose selects find a ready case lets other fibers run",
+                     {.options = {.max_spare_workers = 0}}) {
   check_gives_way([] {
     return [channel = std::make_unique<weft::Channel<int>>(1)] {
       weft::select(weft::on_send(*channel, 1, [] {}),
@@ -103,14 +110,13 @@ FIBER_TEST_CASE("a fiber whose selects find a ready case lets other fibers run")
   });
 }
 
-// There are no spare workers, because they would run the waiting fiber.
 FIBER_TEST_CASE_WITH("a fiber whose ticker is always late lets other fibers run",
                      {.options = {.max_spare_workers = 0}}) {
   check_gives_way(
       [] { return [ticker = std::make_unique<weft::Ticker>(1ns)] { ticker->wait(); }; });
 }
 
-// Again without spare workers. The pool is full, so that no tasks accumulate.
+// The pool is full, so that no tasks accumulate.
 FIBER_TEST_CASE_WITH("a fiber whose submits return at once lets other fibers run",
                      {.options = {.max_spare_workers = 0}}) {
   weft::Event release;
@@ -120,8 +126,9 @@ FIBER_TEST_CASE_WITH("a fiber whose submits return at once lets other fibers run
   release.set();
 }
 
-FIBER_TEST_CASE(
-    "a loop that regularly checks whether its fiber's turn is over lets other fibers run") {
+FIBER_TEST_CASE_WITH(
+    "a loop that regularly checks whether its fiber's turn is over lets other fibers run",
+    {.options = {.max_spare_workers = 0}}) {
   check_gives_way([] { return [] { weft::this_fiber::yield_if_due(); }; });
 }
 
