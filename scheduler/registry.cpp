@@ -44,9 +44,9 @@ namespace {
 //               finds the new default, or stop_choosing waits for that Choice.
 detail::Atomic<Scheduler*> default_scheduler{nullptr};
 
-// Two counters of the threads that are choosing. While stop_choosing() waits for one counter to
-// become 0, new choosers use the other counter; then it swaps the counters and waits again. It
-// therefore returns even if some thread is always choosing.
+// Each of the two counters counts threads that are choosing a runtime. While stop_choosing() waits
+// for one counter to become 0, new choosers use the other counter; then it swaps the counters and
+// waits again. It therefore returns even if some thread is always choosing.
 std::array<detail::Atomic<std::uint32_t>, 2> choosing;
 detail::Atomic<std::uint32_t> side_of_newcomers{0};
 

@@ -56,7 +56,7 @@ class TemporaryFile {
  public:
   TemporaryFile() noexcept = default;
 
-  // Creates a file. If `until` ends the wait, no file remains.
+  // Creates a file. If `until` ends the wait, a thread may remove the file later.
   static Result<TemporaryFile> create(const TemporaryOptions& options = {},
                                       const Until& until = Until::ambient());
 
@@ -87,7 +87,7 @@ class TemporaryDirectory {
  public:
   TemporaryDirectory() noexcept = default;
 
-  // Creates a directory. If `until` ends the wait, no directory remains.
+  // Creates a directory. If `until` ends the wait, a thread may remove the directory later.
   static Result<TemporaryDirectory> create(const TemporaryOptions& options = {},
                                            const Until& until = Until::ambient());
 

@@ -176,7 +176,7 @@ class DelayedCall {
   DelayedCall() noexcept = default;
 
   // Prevents the call; its fiber then destroys the callable. Returns false if there is no call, or
-  // if the call is due or was stopped before.
+  // if the call is already due or stopped.
   bool stop() noexcept { return alarm_ != nullptr && alarm_->cancel(); }
 
  private:

@@ -39,8 +39,8 @@ void stop() noexcept;
 // arrow from each wake to the next run. If events were overwritten, arrows begin only where the
 // trace has the events of all workers. May be called during a recording.
 // Context: fibers and plain threads; blocks the thread for about a microsecond per event.
-// Throws: std::bad_alloc, what the stream throws, and std::system_error if the system refuses the
-// thread that a fiber's call needs.
+// Throws: std::bad_alloc, what the stream throws, and std::system_error if a fiber calls and the
+// system cannot create the thread that writes.
 void write(std::ostream& out);
 // Replaces a file with the output of write(). Returns the error of opening or writing the file;
 // after an error, a part of the output may have been written.

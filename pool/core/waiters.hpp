@@ -24,7 +24,8 @@ struct Submitter : detail::Waiter {
 // Keeps blocked submitters in two lists. Submitters in the first list wait for room, in FIFO order.
 // In the second list, each submitter's task is held up by another task with the same key. The
 // submitter waits until the queue has room after that other task. Submitters in the first list
-// never wait for submitters in the second, because the holder of a key may itself wait for room.
+// never wait for submitters in the second. Otherwise, a key's holder that waits for room could wait
+// for a submitter that waits for the key, which is a deadlock.
 // The owner's lock guards the lists. Invariant: both lists are in the order of arrival.
 class BlockedSubmitters {
  public:

@@ -43,9 +43,9 @@ struct PoolWorker : detail::Waiter {
 // A plain value; the owner's lock guards it. A live worker has one of limit() places. It looks for
 // a task under the lock, or is in one of four states. A running worker runs a task. An idle worker
 // is in a list that begins with the most recently used worker. A starting worker has been spawned
-// or woken, and does not look for a task yet. A clearing worker has been retired, and destroys its
-// tasks' objects. A sub-pool's workers are drain tasks, which are never idle.
-// Invariants
+// or woken, and does not look for a task yet. A clearing worker has been retired, and destroys the
+// FiberLocals and other objects of its tasks. A sub-pool's workers are drain tasks, which are never
+// idle. Invariants
 //   I1  live() = running + idle() + starting() + clearing (+ the worker that looks for a task).
 //   I2  idle_since never increases from front to back.
 //   I3  A clearing worker looks for a task afterwards, unless it has given up its place. Until then

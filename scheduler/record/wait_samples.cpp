@@ -95,8 +95,8 @@ fibers::Backtrace calls_from(const void* caller, const fibers::Stack& stack) noe
   return calls;
 }
 
-// No fiber parks for the reason `none`, so the workers only watch which fibers run, and sample no
-// wait.
+// No fiber parks for the reason `none`, so the workers only record which fibers run, and do not
+// sample waits.
 constexpr WaitReasons kOnlyRuns = reasons_of(detail::WaitReason::none);
 
 }  // namespace

@@ -88,7 +88,7 @@ void Monitor::run() noexcept {
              stopping_.load(acquire) == 0;              // [stop]
     });
     last_sample = last_awake = Deadline::now_nanoseconds();
-    // After a short rest the load is still light, so the samples need not become more frequent.
+    // After a short pause of the monitor, the load still counts as light, so it samples no sooner.
     if (last_awake - now >= tuning::kLongestSamplePeriod) period = tuning::kShortestSamplePeriod;
   }
 }

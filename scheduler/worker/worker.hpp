@@ -21,7 +21,7 @@
 namespace weft::scheduler {
 
 // Runs fibers one after another, in the order of LocalQueue. A fiber that parks or ends switches
-// directly to the next queued fiber, if any. For all other work (looks, timers, polling, stealing,
+// directly to the next queued fiber, if any. For all other work (timers, polling, stealing,
 // sleeping) it switches to the idle stack, the thread's own stack, on which Loop runs. Owner: the
 // worker's thread, which alone can access the worker. Other threads access its desk.
 class Worker {

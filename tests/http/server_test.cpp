@@ -216,7 +216,7 @@ FIBER_TEST_CASE("an answer with 204 or 304 has no body") {
   }
 }
 
-FIBER_TEST_CASE("a server refuses headers that would split an answer") {
+FIBER_TEST_CASE("a server refuses headers that would allow response splitting") {
   const HttpServer server([](http::Request&, http::Response& response) {
     CHECK_THROWS_AS(response.add_header("A b", "c"), std::invalid_argument);
     CHECK_THROWS_AS(response.add_header("A", "b\r\nC: d"), std::invalid_argument);

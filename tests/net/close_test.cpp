@@ -106,7 +106,7 @@ THREAD_TEST_CASE("a close by a plain thread ends a fiber's wait for the stream")
   CHECK(reader.join() == Errc::closed);
 }
 
-THREAD_TEST_CASE("a close by a fiber ends a plain thread's wait for the stream") {
+THREAD_TEST_CASE("a plain thread's wait on a stream ends when a fiber closes the stream") {
   auto [client, server] = connected_pair();
   auto closer = spawn([&stream = client] {
     this_fiber::sleep_for(1ms);

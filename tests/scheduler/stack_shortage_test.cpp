@@ -152,7 +152,7 @@ TEST_CASE("fibers that wait for a stack are in no run queue, and all of them fin
   });
 }
 
-TEST_CASE("a fiber that yields switches no more often while other fibers wait for a stack") {
+TEST_CASE("a yielding fiber does not switch more often when other fibers wait for a stack") {
   with_crowd({.monitor = false}, [](weft::Runtime& runtime, Crowd& crowd) {
     crowd.spawn(kMany);
     crowd.settle();

@@ -32,7 +32,7 @@ std::string reason_of(const std::function<void()>& body, const sim::Options& opt
 
 }  // namespace
 
-TEST_CASE("a simulation reports the calls of a ready fiber that waits too long to run") {
+TEST_CASE("a simulation reports the call stack of a ready fiber that waits too long to run") {
   const weft::test::TestGuard guard("a fiber that is ready for long without a turn starves");
   // Two fibers that wake each other keep their priorities, as each of their turns is short.
   const auto ping_pong = [] {

@@ -197,7 +197,7 @@ TEST_CASE("an open socket of a simulated host without fibers is a leak at the si
   CHECK(end_of_world(false, true).empty());
 }
 
-TEST_CASE("an exception that a simulation's body or a detached fiber throws fails the run") {
+TEST_CASE("a simulation fails when its body or a detached fiber throws an exception") {
   const weft::test::TestGuard guard("exceptions fail the run");
   CHECK(reason_of([] {
           throw std::runtime_error("of the body");

@@ -34,7 +34,7 @@ inline boost::asio::io_context& unused_context() {
 
 }  // namespace detail
 
-// Returns the error as Asio reports it: eof, operation_aborted, timed_out; errors of the system are
+// Returns the error as Asio reports it: eof, operation_aborted or timed_out. System errors are
 // unchanged, and all other errors become protocol_error.
 // Context: plain value.
 [[nodiscard]] inline boost::system::error_code to_boost(const std::error_code& error) {

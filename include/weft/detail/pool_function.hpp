@@ -70,7 +70,7 @@ class OneFunction final : public PoolFunction<In, Out> {
 inline const std::uint64_t submitting_key = new_local_key();
 
 // While this object exists, the calling fiber or thread is submitting to the pool with the function
-// that owns `objects`. The constructor allocates nothing, so it cannot make a submission fail.
+// that owns `objects`. The constructor throws nothing, so it cannot make a submission fail.
 class Submitting : private LocalScope {
  public:
   explicit Submitting(const void* objects) noexcept

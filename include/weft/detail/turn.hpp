@@ -23,7 +23,7 @@ extern "C" __thread const weft::detail::Turn* weft_current_turn;
 
 namespace weft::detail {
 
-// Returns whether the calling fiber's turn is over.
+// Returns whether the calling fiber's turn is over. Always true while locks record their owners.
 #if defined(WEFT_MODEL)
 [[nodiscard]] inline bool is_turn_over() noexcept { return false; }
 #elif defined(__x86_64__)

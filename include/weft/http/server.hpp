@@ -44,7 +44,7 @@ struct Access {
   const Request& request;
   int status;                         // 0 if the connection broke first.
   std::uint64_t bytes;                // The number of bytes of the body that were sent.
-  std::chrono::nanoseconds duration;  // The time from the head's end to the answer's end.
+  std::chrono::nanoseconds duration;  // The time from the end of the head to the end of the answer.
   // Why the connection broke, or why the request was refused or not read to its end (an http::Errc,
   // or weft::Errc::timed_out). Empty: no error.
   std::error_code error = {};

@@ -84,8 +84,8 @@ class Exchange {
   std::vector<std::pair<std::string_view, std::string_view>> parameters_;
   // Guards the context, which the handler's fiber may use while another fiber reads the body.
   detail::SpinLock lock_;
-  // lock_ guards the context until the context is made. Unchecked: after that, the context does not
-  // change and needs no lock.
+  // lock_ guards the construction of context_. Unchecked: afterwards, the context does not change
+  // and needs no lock.
   std::optional<Context> context_;
   std::forward_list<Context> narrower_;  // Contexts that set_limit() made in the handler's fiber.
   // lock_ guards the watch until the handler has returned. Unchecked: after that, no other fiber

@@ -21,8 +21,8 @@ namespace weft::http {
 
 class Allowance;
 
-// Reads and writes a client's stream, perhaps through a layer, and records the progress. Only the
-// serving fiber may call these functions, unless a comment names other callers.
+// Reads and writes a client's stream, optionally through a layer, and records the progress. Only
+// the serving fiber may call these functions, unless a comment names other callers.
 class Transport {
  public:
   explicit Transport(net::TcpStream stream) noexcept : stream_(std::move(stream)) {}
