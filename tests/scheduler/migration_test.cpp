@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <cstddef>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -74,7 +75,7 @@ THREAD_TEST_CASE_WITH(
     }));
   }
   for (int turn = 0; turn < kTurns; ++turn) {
-    turns[turn % kFibers]->release();
+    turns[static_cast<std::size_t>(turn % kFibers)]->release();
     while (begun.load() == turn) std::this_thread::yield();
   }
   for (auto& fiber : fibers) fiber.join();
