@@ -21,7 +21,7 @@ namespace weft::scheduler {
 class Desks {
  public:
   // There are at most `most` desks. `common` has the settings that all desks share; setting_of()
-  // adds the others. The first `permanent` desks belong to workers that always exist.
+  // adds the settings of one desk. The first `permanent` desks belong to workers that always exist.
   Desks(unsigned most, unsigned permanent, const Desk::Setting& common)
       : desks_(std::make_unique<Desk*[]>(most)), permanent_(permanent), common_(common) {}
   Desks(const Desks&) = delete;

@@ -26,7 +26,7 @@ class EventSource {
   [[nodiscard]] virtual std::size_t wait(Deadline deadline) noexcept = 0;
   // Ends one blocked wait() or, if none blocks, the next that would. Any thread may call it.
   virtual void interrupt() noexcept = 0;
-  // Returns whether any descriptor is watched. It is not virtual: workers call it constantly.
+  // Returns whether any descriptor is watched. Not virtual, because workers often call it.
   [[nodiscard]] bool watches_anything() const noexcept {
     // Relaxed: a hint. If a worker has just read 0, announce_watch() notifies that worker.
     return watched_.load(detail::relaxed) != 0;
