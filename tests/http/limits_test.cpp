@@ -18,8 +18,6 @@ using namespace weft;
 using namespace weft::test;
 using namespace std::chrono_literals;
 
-void say_hello(http::Request&, http::Response& response) { (void)response.send("hello"); }
-
 TEST_SUITE_BEGIN("http/limits");
 
 SIM_TEST_CASE("a server answers with 408 when a request head is not complete in time") {

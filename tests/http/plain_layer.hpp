@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <span>
 #include <weft/http/layer.hpp>
 #include <weft/net/tcp_stream.hpp>
@@ -23,5 +24,10 @@ class PlainLayer final : public http::Layer {
  private:
   net::TcpStream& stream_;
 };
+
+// Makes such a layer for ServerOptions::secure.
+inline http::NewLayer make_plain_layer(net::TcpStream& stream, const Until&) {
+  return {.value = std::make_unique<PlainLayer>(stream)};
+}
 
 }  // namespace weft::test

@@ -79,11 +79,7 @@ SIM_TEST_CASE(
     "a client that reads steadily for longer than the write time limit gets the complete answer") {
   for (const bool has_layer : {false, true}) {
     http::ServerOptions options = with_grace();
-    if (has_layer) {
-      options.secure = [](net::TcpStream& stream, const Until&) {
-        return http::NewLayer{.value = std::make_unique<PlainLayer>(stream)};
-      };
-    }
+    if (has_layer) options.secure = make_plain_layer;
     const std::string text(32 * kPart, 'x');
     const HttpServer server(
         [&](http::Request&, http::Response& response) {

@@ -113,10 +113,8 @@ FIBER_TEST_CASE(
     "a server reads a PROXY header before TLS and HTTP and may trust the header's source as a "
     "proxy") {
   const std::string header = "PROXY TCP4 192.0.2.1 192.0.2.2 4711 80\r\n";
-  const auto plain = [](net::TcpStream& stream, const Until&) -> http::NewLayer {
-    return {.value = std::make_unique<PlainLayer>(stream)};
-  };
-  for (const http::ServerLayer& secure : {http::ServerLayer(), http::ServerLayer(plain)}) {
+  for (const http::ServerLayer& secure :
+       {http::ServerLayer(), http::ServerLayer(make_plain_layer)}) {
     HttpServer server(say_client, {.secure = secure,
                                    .proxy_protocol = {.networks = {"127.0.0.1"}},
                                    .trusted_proxies = {.networks = {"192.0.2.0/24"}}});

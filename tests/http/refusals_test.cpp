@@ -2,7 +2,6 @@
 #include <chrono>
 #include <cstddef>
 #include <exception>
-#include <memory>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -27,8 +26,6 @@ using namespace weft::test;
 using namespace std::chrono_literals;
 
 TEST_SUITE_BEGIN("http/refusals");
-
-void say_hello(http::Request&, http::Response& response) { (void)response.send("hello"); }
 
 // `secure` is the server's layer, which must pass all bytes through unchanged.
 void refuse_without_descriptors(const http::ServerLayer& secure) {
@@ -82,9 +79,7 @@ void refuse_without_descriptors(const http::ServerLayer& secure) {
 
 FIBER_TEST_CASE("a server without free descriptors refuses a new client and continues") {
   refuse_without_descriptors({});
-  refuse_without_descriptors([](net::TcpStream& stream, const Until&) -> http::NewLayer {
-    return {.value = std::make_unique<PlainLayer>(stream)};
-  });
+  refuse_without_descriptors(make_plain_layer);
 }
 
 FIBER_TEST_CASE("the access log shows why a request was refused") {

@@ -19,8 +19,6 @@ using namespace weft;
 using namespace weft::test;
 using namespace std::chrono_literals;
 
-void say_hello(http::Request&, http::Response& response) { (void)response.send("hello"); }
-
 TEST_SUITE_BEGIN("http/server");
 
 FIBER_TEST_CASE("a server answers many requests on one connection, one after another") {

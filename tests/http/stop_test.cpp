@@ -20,8 +20,6 @@ namespace {
 using namespace weft;
 using namespace weft::test;
 
-void say_hello(http::Request&, http::Response& response) { (void)response.send("hello"); }
-
 TEST_SUITE_BEGIN("http/stop");
 
 SIM_TEST_CASE("a server that stops still serves a client that waits beyond max_connections") {

@@ -81,14 +81,7 @@ Group memory_group(std::size_t bytes) {
 template <class Body>
 int status_in(const Group& group, Body body) {
   if (!group.exists()) return kNotPossibleHere;
-  const pid_t child = fork();
-  if (child == 0) {
-    alarm(30 * weft::test::kSlowdown);
-    _exit(group.enter() ? body() : kNotPossibleHere);
-  }
-  int status = 0;
-  waitpid(child, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+  return weft::test::status_of_child([&] { return group.enter() ? body() : kNotPossibleHere; });
 }
 
 // Returns true if the case has been tested; otherwise prints a message.

@@ -18,14 +18,14 @@ namespace weft::test {
 // Returns whether the system shows the flags of mappings, which bytes_in_core() reads.
 inline bool shows_flags_of_mappings() {
   if (kEmulated) {
-    weft::test::skip("an emulator shows flags, but not those that madvise sets");
+    skip("an emulator shows flags, but not those that madvise sets");
     return false;
   }
   std::ifstream mappings("/proc/self/smaps");
   for (std::string line; std::getline(mappings, line);) {
     if (line.starts_with("VmFlags:")) return true;
   }
-  weft::test::skip("/proc/self/smaps has no VmFlags, as in an emulator or some sandboxes");
+  skip("/proc/self/smaps has no VmFlags, as in an emulator or some sandboxes");
   return false;
 }
 

@@ -18,8 +18,8 @@ constexpr bool kFibersAreThreads = false;
 }  // namespace
 
 bool one_worker_keeps_order() {
-  if (base::shake::kOn) weft::test::skip("chance decides in which order one worker runs fibers");
-  if (kFibersAreThreads) weft::test::skip("its fibers would share data without a lock");
+  if (base::shake::kOn) skip("chance decides in which order one worker runs fibers");
+  if (kFibersAreThreads) skip("its fibers would share data without a lock");
   return !base::shake::kOn && !kFibersAreThreads;
 }
 

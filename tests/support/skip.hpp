@@ -5,7 +5,7 @@
 
 namespace weft::test {
 
-// Prints that the running case is skipped, and why. `./check` lists these lines at its end.
+// Prints that the running case is skipped, and why. `./check` lists the reasons after each step.
 inline void skip(const char* why) { MESSAGE("skipped: ", doctest::String(why)); }
 
 }  // namespace weft::test

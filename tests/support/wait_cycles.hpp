@@ -21,7 +21,7 @@ inline const Setup kWithOwners{.options = {.lock_owners = true}};
   int from = 1;
   int to = 0;
   if (base::read_memory(&from, &to, sizeof to)) return true;
-  weft::test::skip("the system refuses process_vm_readv");
+  skip("the system refuses process_vm_readv");
   return false;
 }
 

@@ -48,10 +48,12 @@ void check_gives_way(MakeCall make_call) {
   CHECK(ticks == 5);
 }
 
+#define HOG_TEST_CASE(sentence) \
+  FIBER_TEST_CASE_WITH(sentence, {.options = {.max_spare_workers = 0}})
+
 TEST_SUITE_BEGIN("sync/give_way");
 
-FIBER_TEST_CASE_WITH("a fiber whose sends and receives return at once lets other fibers run",
-                     {.options = {.max_spare_workers = 0}}) {
+HOG_TEST_CASE("a fiber whose sends and receives return at once lets other fibers run") {
   check_gives_way([] {
     return [channel = std::make_unique<weft::Channel<int>>(4)] {
       (void)channel->send(1);
@@ -60,9 +62,7 @@ FIBER_TEST_CASE_WITH("a fiber whose sends and receives return at once lets other
   });
 }
 
-FIBER_TEST_CASE_WITH(
-    "a fiber that receives from a channel that is never empty lets other fibers run",
-    {.options = {.max_spare_workers = 0}}) {
+HOG_TEST_CASE("a fiber that receives from a channel that is never empty lets other fibers run") {
   check_gives_way([] {
     auto channel = std::make_unique<weft::Channel<int>>(4);
     for (int i = 0; i < 4; ++i) (void)channel->send(i);
@@ -74,8 +74,7 @@ FIBER_TEST_CASE_WITH(
   });
 }
 
-FIBER_TEST_CASE_WITH("a fiber that repeatedly locks free mutexes lets other fibers run",
-                     {.options = {.max_spare_workers = 0}}) {
+HOG_TEST_CASE("a fiber that repeatedly locks free mutexes lets other fibers run") {
   check_gives_way([] {
     return [mutex = std::make_unique<weft::Mutex>()] { const std::lock_guard guard(*mutex); };
   });
@@ -88,9 +87,8 @@ FIBER_TEST_CASE_WITH("a fiber that repeatedly locks free mutexes lets other fibe
   });
 }
 
-FIBER_TEST_CASE_WITH(
-    "a fiber whose waits for a semaphore or a wait group return at once lets other fibers run",
-    {.options = {.max_spare_workers = 0}}) {
+HOG_TEST_CASE(
+    "a fiber whose waits for a semaphore or a wait group return at once lets other fibers run") {
   check_gives_way([] {
     return [semaphore = std::make_unique<weft::Semaphore>(1)] {
       semaphore->acquire();
@@ -100,8 +98,7 @@ FIBER_TEST_CASE_WITH(
   check_gives_way([] { return [group = std::make_unique<weft::WaitGroup>()] { group->wait(); }; });
 }
 
-FIBER_TEST_CASE_WITH("a fiber whose selects find a ready case lets other fibers run",
-                     {.options = {.max_spare_workers = 0}}) {
+HOG_TEST_CASE("a fiber whose selects find a ready case lets other fibers run") {
   check_gives_way([] {
     return [channel = std::make_unique<weft::Channel<int>>(1)] {
       weft::select(weft::on_send(*channel, 1, [] {}),
@@ -110,15 +107,13 @@ FIBER_TEST_CASE_WITH("a fiber whose selects find a ready case lets other fibers 
   });
 }
 
-FIBER_TEST_CASE_WITH("a fiber whose ticker is always late lets other fibers run",
-                     {.options = {.max_spare_workers = 0}}) {
+HOG_TEST_CASE("a fiber whose ticker is always late lets other fibers run") {
   check_gives_way(
       [] { return [ticker = std::make_unique<weft::Ticker>(1ns)] { ticker->wait(); }; });
 }
 
 // The pool is full, so that no tasks accumulate.
-FIBER_TEST_CASE_WITH("a fiber whose submits return at once lets other fibers run",
-                     {.options = {.max_spare_workers = 0}}) {
+HOG_TEST_CASE("a fiber whose submits return at once lets other fibers run") {
   weft::Event release;
   weft::FiberPool pool({.capacity = 1, .on_full = weft::OnFull::reject});
   CHECK(pool.submit([&] { release.wait(); }));
@@ -126,9 +121,8 @@ FIBER_TEST_CASE_WITH("a fiber whose submits return at once lets other fibers run
   release.set();
 }
 
-FIBER_TEST_CASE_WITH(
-    "a loop that regularly checks whether its fiber's turn is over lets other fibers run",
-    {.options = {.max_spare_workers = 0}}) {
+HOG_TEST_CASE(
+    "a loop that regularly checks whether its fiber's turn is over lets other fibers run") {
   check_gives_way([] { return [] { weft::this_fiber::yield_if_due(); }; });
 }
 

@@ -91,14 +91,6 @@ std::uint64_t permits(std::size_t most) noexcept {
   return most == kUnlimited ? std::uint64_t{1} << 62 : most;
 }
 
-// Sends 503 if the server has no resources for a connection. The caller closes the connection.
-void answer_unavailable(net::ByteStream& stream) noexcept {
-  constexpr std::string_view kAnswer =
-      "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nRetry-After: 1\r\n"
-      "Connection: close\r\n\r\n";
-  (void)stream.write_some(std::as_bytes(std::span(kAnswer)), Deadline::past());
-}
-
 net::TcpStream stream_of(net::Connection::AnyStream stream) {
   return std::visit([](auto& any) { return as_tcp(std::move(any)); }, stream);
 }
@@ -170,10 +162,7 @@ class ServerCore::Loop final : private net::Acceptor {
   void begin(net::Connection::AnyStream&& stream) noexcept override {
     core_.take_in(stream_of(std::move(stream)));
   }
-  void turn_away(net::ByteStream&& stream) noexcept override {
-    core_.turned_away_.fetch_add(1, relaxed);
-    if (!core_.options_.secure) answer_unavailable(stream);
-  }
+  void turn_away(net::ByteStream&& stream) noexcept override { core_.turn_away(stream); }
   void count_pause() noexcept override { core_.accept_pauses_.fetch_add(1, relaxed); }
 
   ServerCore& core_;
@@ -213,9 +202,19 @@ void ServerCore::take_in(net::TcpStream stream) noexcept {
   // The first edge starts a fiber. A stopping server also ends connections that have no fiber.
   if (connection->wait_for_bytes()) return;
   // The spawn failed: memory has run out, or the runtime has reached a limit of its options.
-  turned_away_.fetch_add(1, relaxed);
-  if (!options_.secure) answer_unavailable(connection->transport().stream());
+  turn_away(connection->transport().stream());
   end_connection(*connection);
+}
+
+// Counts a connection that the server has no resources to serve, and answers with 503. A client of
+// a secure server could not read that answer. The caller closes the connection.
+void ServerCore::turn_away(net::ByteStream& stream) noexcept {
+  constexpr std::string_view kAnswer =
+      "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nRetry-After: 1\r\n"
+      "Connection: close\r\n\r\n";
+  turned_away_.fetch_add(1, relaxed);
+  if (options_.secure) return;
+  (void)stream.write_some(std::as_bytes(std::span(kAnswer)), Deadline::past());
 }
 
 bool ServerCore::shutdown(Deadline grace) {

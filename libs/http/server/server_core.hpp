@@ -74,6 +74,7 @@ class ServerCore {
   class Loop;
 
   void take_in(net::TcpStream stream) noexcept;
+  void turn_away(net::ByteStream& stream) noexcept;
 
   const Handler handler_;
   const ServerOptions options_;

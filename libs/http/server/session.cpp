@@ -33,7 +33,6 @@ struct SlotWait {
 
   Event done;  // Set when the task has ended or is dropped.
   detail::Atomic<bool> is_claimed{false};
-  bool ran = false;  // Set by the task before `done`.
 };
 
 // The destructor notifies the waiting fiber. It runs when the owning task has ended or is dropped.
@@ -245,14 +244,15 @@ void Session::run_handler(Exchange& exchange) {
   const Deadline limit = exchange.limit();  // The handler may change it.
   const std::error_code refused = pool->try_submit([&, told = TellOnEnd(wait)] {
     if (limit.passed() || !wait.claim()) return;
-    wait.ran = true;
     const std::uint64_t waiting = connection_.caller();
     connection_.set_caller(this_fiber::id());
     call_handler(exchange);
     connection_.set_caller(waiting);
   });
-  if (!refused && !wait.done.wait_until(limit) && !wait.claim()) wait.done.wait();
-  if (wait.ran) return;
+  if (!refused) {
+    (void)wait.done.wait_until(limit);
+    if (!wait.claim()) return wait.done.wait();  // The handler has begun.
+  }
   server_.meter().count_refused();
   exchange.answer().send_error(
       503, "Retry-After: " + std::to_string(server_.options().retry_after.count()) + "\r\n");
