@@ -23,14 +23,6 @@ namespace weft::tls {
 
 namespace {
 
-// An idle connection keeps at most this many bytes of each empty buffer for output.
-constexpr std::size_t kKept = 512;
-
-template <class Buffer>
-void release_if_large(Buffer& buffer) noexcept {
-  if (buffer.capacity() > kKept) Buffer().swap(buffer);
-}
-
 bool is_early_end(std::error_code error) noexcept {
   return error == weft::Errc::timed_out || error == weft::Errc::cancelled;
 }
@@ -86,7 +78,10 @@ StreamState::Needs StreamState::attempt(Call call, std::error_code& error) {
   // Clearing visits every entry of the queue, even when it is empty.
   if (ERR_peek_error() != 0) ERR_clear_error();
   const int outcome = call();
-  if (outcome > 0) return Needs::nothing;
+  if (outcome > 0) {
+    if (wire_.unread() == 0) wire_.drop_read();
+    return Needs::nothing;
+  }
   switch (SSL_get_error(ssl_.get(), outcome)) {
     case SSL_ERROR_WANT_READ:
     case SSL_ERROR_WANT_WRITE:
@@ -190,8 +185,7 @@ std::error_code StreamState::receive(const Until& until) {
     return {};
   }
   if (error) return error;
-  wire_.in.erase(wire_.in.begin(), wire_.in.begin() + static_cast<std::ptrdiff_t>(wire_.in_begin));
-  wire_.in_begin = 0;
+  wire_.drop_read();
   try {
     wire_.in.insert(wire_.in.end(), bytes.data(), bytes.data() + count);
   } catch (const std::bad_alloc&) {
@@ -209,13 +203,7 @@ std::error_code StreamState::handshake(const Until& until) {
     const std::error_code error = flush(until);
     if (needs == Needs::failure) return failure;
     if (error) return error;
-    if (needs == Needs::nothing) {
-      const detail::Guard guard(ssl_mutex_);
-      // Frees the buffer: certificates are large, but requests are not.
-      if (wire_.unread() == 0) wire_.in = {};
-      wire_.in_begin = std::min(wire_.in_begin, wire_.in.size());
-      return {};
-    }
+    if (needs == Needs::nothing) return {};
     if (needs == Needs::end) return Errc::truncated;
     if (const auto ended = receive(until)) return ended;
   }

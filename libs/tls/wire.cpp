@@ -63,6 +63,12 @@ BIO_METHOD* make_method() {
 
 }  // namespace
 
+void Wire::drop_read() noexcept {
+  in.erase(in.begin(), in.begin() + static_cast<std::ptrdiff_t>(in_begin));
+  in_begin = 0;
+  if (in.empty()) release_if_large(in);
+}
+
 BIO* make_bio(Wire& wire) {
   // It lives as long as the process. If this throws, the next call tries again.
   static BIO_METHOD* const method = make_method();

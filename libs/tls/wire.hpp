@@ -25,7 +25,17 @@ struct Wire {
   bool out_lost = false;
 
   [[nodiscard]] std::size_t unread() const noexcept { return in.size() - in_begin; }
+  // Removes the bytes that OpenSSL has read. If none remain, keeps at most kKept bytes of memory.
+  void drop_read() noexcept;
 };
+
+// An idle connection keeps at most this many bytes of memory for each empty buffer.
+inline constexpr std::size_t kKept = 512;
+
+template <class Buffer>
+void release_if_large(Buffer& buffer) noexcept {
+  if (buffer.capacity() > kKept) Buffer().swap(buffer);
+}
 
 // Makes a BIO on `wire`, which must outlive it. Returns null or throws std::bad_alloc if there is
 // no memory.
