@@ -4,27 +4,21 @@
 
 namespace weft::detail {
 
-namespace {
-
-const std::uint64_t context_key = new_local_key();
-
-}  // namespace
-
 Atomic<bool> contexts_are_used{false};
 
 ContextNode::ContextNode(const Context* context) noexcept
-    : LocalScope(context_key), context_(context) {
+    : LocalScope(kContextKey), context_(context) {
   // A load comes before the store, so that threads do not pass the cache line around.
   if (context != nullptr && !may_have_one()) contexts_are_used.store(true, relaxed);
 }
 
 ContextNode::ContextNode(Make make, void* maker) noexcept
-    : LocalScope(context_key), context_(nullptr), make_(make), maker_(maker) {
+    : LocalScope(kContextKey), context_(nullptr), make_(make), maker_(maker) {
   if (!may_have_one()) contexts_are_used.store(true, relaxed);
 }
 
 const Context* ContextNode::current() noexcept {
-  const LocalScope* const node = innermost(context_key);
+  const LocalScope* const node = innermost(kContextKey);
   if (node == nullptr) return nullptr;
   const auto& self = static_cast<const ContextNode&>(*node);
   return self.make_ == nullptr ? self.context_ : self.make_(self.maker_);

@@ -5,7 +5,7 @@
 namespace weft::detail {
 
 std::uint64_t new_local_key() noexcept {
-  static Atomic<std::uint64_t> keys{0};
+  static constinit Atomic<std::uint64_t> keys{kFirstFreeKey};
   return keys.fetch_add(1, relaxed);  // Relaxed: only distinctness matters.
 }
 

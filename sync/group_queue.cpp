@@ -6,17 +6,11 @@
 
 namespace weft::detail {
 
-namespace {
-
-const std::uint64_t group_key = new_local_key();
-
-}  // namespace
-
 GroupScope::GroupScope(const GroupQueue& of_group) noexcept
-    : LocalScope(group_key), of_group_(of_group) {}
+    : LocalScope(kGroupKey), of_group_(of_group) {}
 
 const GroupQueue* GroupScope::current() noexcept {
-  const LocalScope* scope = innermost(group_key);
+  const LocalScope* scope = innermost(kGroupKey);
   return scope == nullptr ? nullptr : &static_cast<const GroupScope*>(scope)->of_group_;
 }
 

@@ -42,9 +42,8 @@ FiberState* find_state(std::uint64_t key) noexcept {
 }
 
 std::uint64_t key_of_states() noexcept {
-  static const std::uint64_t key = detail::new_local_key();
-  state_key.store(key, detail::relaxed);
-  return key;
+  state_key.store(detail::kPosixKey, detail::relaxed);
+  return detail::kPosixKey;
 }
 
 }  // namespace

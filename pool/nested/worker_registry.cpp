@@ -12,7 +12,7 @@ using detail::LocalNode;
 // The list does not own the registration's memory.
 Registration::Registration(PoolCore& core, const detail::PoolItem& running, Slot slot,
                            Registration* outer) noexcept
-    : LocalNode{detail::locals(), detail::key_of_pool_tasks(), [](LocalNode*) noexcept {}},
+    : LocalNode{detail::locals(), detail::kPoolTaskKey, [](LocalNode*) noexcept {}},
       core_(core),
       running_(running),
       slot_(slot),

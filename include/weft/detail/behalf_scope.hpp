@@ -1,15 +1,10 @@
 // Marks fibers that run steps for another caller's task.
 #pragma once
 
-#include <cstdint>
 #include <weft/detail/local_node.hpp>
 #include <weft/detail/local_scope.hpp>
 
 namespace weft::detail {
-
-// Returns the key of the LocalNodes that represent running pool tasks. A pool uses the key to find
-// its caller's task. Such a node lives at least as long as its task.
-[[nodiscard]] std::uint64_t key_of_pool_tasks() noexcept;
 
 // While a scope exists, the caller runs loop steps for a task that joins the loop. While a step
 // waits for the task's pool, the task counts as waiting. The scope never parks or allocates.

@@ -36,7 +36,19 @@ inline void destroy_all(LocalNode*& first) noexcept {
 // Destroys the caller's values, as the end of the caller does automatically.
 inline void destroy_locals() noexcept { destroy_all(locals()); }
 
-// Returns a key that no FiberLocal of the process has used before.
+// The keys of the library's own values. They are constants, because a static object may use a value
+// before the variables of another file exist.
+enum OwnKey : std::uint64_t {
+  kContextKey = 1,
+  kGroupKey,
+  kBehalfKey,
+  kPoolTaskKey,
+  kSubmittingKey,
+  kPosixKey,
+  kFirstFreeKey,
+};
+
+// Returns a key that is no OwnKey, and that no FiberLocal of the process has used before.
 [[nodiscard]] std::uint64_t new_local_key() noexcept;
 
 }  // namespace weft::detail

@@ -67,19 +67,17 @@ class OneFunction final : public PoolFunction<In, Out> {
   F function_;
 };
 
-inline const std::uint64_t submitting_key = new_local_key();
-
 // While this object exists, the calling fiber or thread is submitting to the pool with the function
 // that owns `objects`. The constructor throws nothing, so it cannot make a submission fail.
 class Submitting : private LocalScope {
  public:
   explicit Submitting(const void* objects) noexcept
-      : LocalScope(submitting_key), objects_(objects) {}
+      : LocalScope(kSubmittingKey), objects_(objects) {}
   // Returns whether the caller is in a Submitting scope.
-  [[nodiscard]] static bool is_any() noexcept { return innermost(submitting_key) != nullptr; }
+  [[nodiscard]] static bool is_any() noexcept { return innermost(kSubmittingKey) != nullptr; }
   // Returns whether the caller's newest scope was made with `objects`.
   [[nodiscard]] static bool is_to(const void* objects) noexcept {
-    const LocalScope* const scope = innermost(submitting_key);
+    const LocalScope* const scope = innermost(kSubmittingKey);
     return scope != nullptr && static_cast<const Submitting*>(scope)->objects_ == objects;
   }
 
