@@ -1,3 +1,4 @@
+#include <weft/detail/never_destroyed.hpp>
 #include <weft/error.hpp>
 
 #include <string>
@@ -65,12 +66,10 @@ class Category final : public std::error_category {
     }
   }
 };
+constinit const detail::NeverDestroyed<Category> category;
 
 }  // namespace
 
-const std::error_category& error_category() noexcept {
-  static const Category category;
-  return category;
-}
+const std::error_category& error_category() noexcept { return category.get(); }
 
 }  // namespace weft

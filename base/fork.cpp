@@ -5,11 +5,32 @@
 
 namespace weft::detail {
 
-void at_fork(void (*before)(), void (*in_parent)(), void (*in_child)()) {
-  const int error = pthread_atfork(before, in_parent, in_child);
-  if (error != 0)
-    throw std::system_error(error, std::generic_category(),
-                            "weft: the handlers of forks cannot be registered");
+constinit ForkHandlers* ForkHandlers::first_ = nullptr;
+
+ForkHandlers::ForkHandlers(Locks locks, Function before, Function in_parent, Function in_child)
+    : before_(before), in_parent_(in_parent), in_child_(in_child) {
+  if (first_ == nullptr) {
+    const int error = pthread_atfork(&run_before, &run_in_parent, &run_in_child);
+    if (error != 0)
+      throw std::system_error(error, std::generic_category(),
+                              "weft: the handlers of forks cannot be registered");
+  }
+  ForkHandlers** place = &first_;
+  while (locks == Locks::inner && *place != nullptr) place = &(*place)->next_;
+  next_ = *place;
+  *place = this;
+}
+
+void ForkHandlers::run_before() noexcept {
+  for (const ForkHandlers* each = first_; each != nullptr; each = each->next_) each->before_();
+}
+
+void ForkHandlers::run_in_parent() noexcept {
+  for (const ForkHandlers* each = first_; each != nullptr; each = each->next_) each->in_parent_();
+}
+
+void ForkHandlers::run_in_child() noexcept {
+  for (const ForkHandlers* each = first_; each != nullptr; each = each->next_) each->in_child_();
 }
 
 }  // namespace weft::detail

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <mutex>
 #include <system_error>
+#include <weft/detail/fork.hpp>
 
 #include "base/pin.hpp"
 #include "fibers/calls/call_walk.hpp"
@@ -35,6 +36,9 @@ constexpr std::size_t kMostMappingsForCore = 48'000;
 //   [image]   a handler has finished with the image (release) -> the next handler takes it
 //             (acquire).
 std::array<detail::Atomic<const StackSpace*>, 64> watched_spaces;
+constinit detail::ThreadMutex install_mutex;
+const detail::HeldOverForks<install_mutex> hold_install_over_forks;
+constinit bool is_installed WEFT_GUARDED_BY(install_mutex) = false;
 struct sigaction previous_segv;
 struct sigaction previous_bus;
 // The process has one image, because a handler's stack has no room for an image. Its pages stay
@@ -162,21 +166,20 @@ void on_fault(int number, siginfo_t* info, void* context) {
 }  // namespace
 
 void install_overflow_report() {
-  static const bool installed = [] {
-    base::pin_this_module();
-    struct sigaction action {};
-    action.sa_sigaction = &on_fault;
-    action.sa_flags = SA_SIGINFO | SA_ONSTACK;
-    sigemptyset(&action.sa_mask);
-    if (sigaction(SIGSEGV, &action, &previous_segv) != 0 ||
-        sigaction(SIGBUS, &action, &previous_bus) != 0) {
-      throw std::system_error(
-          errno, std::generic_category(),
-          "weft: RuntimeOptions::report_overflow cannot handle SIGSEGV and SIGBUS");
-    }
-    return true;
-  }();
-  (void)installed;
+  const detail::Guard lock(install_mutex);
+  if (is_installed) return;
+  base::pin_this_module();
+  struct sigaction action {};
+  action.sa_sigaction = &on_fault;
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+  sigemptyset(&action.sa_mask);
+  if (sigaction(SIGSEGV, &action, &previous_segv) != 0 ||
+      sigaction(SIGBUS, &action, &previous_bus) != 0) {
+    throw std::system_error(
+        errno, std::generic_category(),
+        "weft: RuntimeOptions::report_overflow cannot handle SIGSEGV and SIGBUS");
+  }
+  is_installed = true;
 }
 
 void make_core_small(const void* kept) noexcept {

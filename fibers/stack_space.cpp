@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <new>
+#include <weft/detail/first_use.hpp>
 #include <weft/detail/invariant.hpp>
 
 #include "base/memory_limits.hpp"
@@ -52,10 +53,9 @@ std::size_t share_of_address_space() noexcept {
 
 // Returns how many guards may be mappings. Each stack then has two mappings, and a quarter of all
 // mappings remains for other code.
-std::size_t most_protected() noexcept {
-  static const std::size_t most = base::most_mappings() / 4 * 3 / 2;
-  return most;
-}
+std::size_t most_protected() noexcept { return base::most_mappings() / 4 * 3 / 2; }
+
+std::uintptr_t page_size() noexcept { return static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE)); }
 
 // Returns whether the kernel supports lightweight guards, and allows them in this memory.
 GuardKind probe_guards() noexcept {
@@ -71,7 +71,7 @@ GuardKind probe_guards() noexcept {
 void give_back_below(const Stack& stack, const void* frame) noexcept {
   // The calls below need at most this many bytes of stack.
   constexpr std::uintptr_t kRoom = 4096;
-  static const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+  const std::uintptr_t page = detail::computed_once<&page_size>();
   const auto address = reinterpret_cast<std::uintptr_t>(frame);
   const auto lowest = reinterpret_cast<std::uintptr_t>(stack.lowest);
   if (address < lowest + kRoom || address >= reinterpret_cast<std::uintptr_t>(&stack)) return;
@@ -169,7 +169,7 @@ bool StackSpace::install_guard(char* guard) noexcept {
       return true;
     }
   }
-  if (protected_by_all.fetch_add(1, relaxed) < most_protected() &&
+  if (protected_by_all.fetch_add(1, relaxed) < detail::computed_once<&most_protected>() &&
       mprotect(guard, kGuardBytes, PROT_NONE) == 0) {
     protected_.fetch_add(1, relaxed);
     return true;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <weft/detail/first_use.hpp>
 
 #include "fibers/stack_layout.hpp"
 #include "fibers/stack_space.hpp"
@@ -20,14 +21,11 @@ constexpr int kGuardRemove = 103;  // MADV_GUARD_REMOVE, newer than the headers 
 // so on x86-64.
 bool reclaims_tables() noexcept {
 #if defined(__x86_64__)
-  static const bool does = [] {
-    utsname kernel{};
-    unsigned major = 0;
-    unsigned minor = 0;
-    return uname(&kernel) == 0 && std::sscanf(kernel.release, "%u.%u", &major, &minor) == 2 &&
-           (major > 6 || (major == 6 && minor >= 14));
-  }();
-  return does;
+  utsname kernel{};
+  unsigned major = 0;
+  unsigned minor = 0;
+  return uname(&kernel) == 0 && std::sscanf(kernel.release, "%u.%u", &major, &minor) == 2 &&
+         (major > 6 || (major == 6 && minor >= 14));
 #else
   return false;
 #endif
@@ -84,7 +82,8 @@ bool StackSpace::give_tables_back() noexcept {
 void StackSpace::note_cold(const Range& range) noexcept {
   if (range.cold.size() >= ColdStacks::kBlock) has_cold_blocks_.store(true, relaxed);
   const bool has_spare = range.cold.guarded() >= tables_kept_ + ColdStacks::kBlock;
-  if (has_spare && guard_kind_ == GuardKind::lightweight && reclaims_tables())
+  if (has_spare && guard_kind_ == GuardKind::lightweight &&
+      detail::computed_once<&reclaims_tables>())
     has_spare_tables_.store(true, relaxed);
 }
 

@@ -1,3 +1,4 @@
+#include <weft/detail/never_destroyed.hpp>
 #include <weft/net/buffered.hpp>
 
 #include <algorithm>
@@ -23,13 +24,11 @@ class ReadCategory final : public std::error_category {
     return "unknown error of a reader";
   }
 };
+constinit const detail::NeverDestroyed<ReadCategory> read_errors;
 
 }  // namespace
 
-const std::error_category& read_category() noexcept {
-  static const ReadCategory category;
-  return category;
-}
+const std::error_category& read_category() noexcept { return read_errors.get(); }
 
 BufferedReader::BufferedReader(detail::ByteSource source, const ReaderOptions& options) noexcept
     : source_(source), options_(options) {

@@ -12,6 +12,9 @@
 #include <utility>
 #include <variant>
 #include <weft/channel.hpp>
+#include <weft/detail/first_use.hpp>
+#include <weft/detail/fork.hpp>
+#include <weft/detail/never_destroyed.hpp>
 #include <weft/error.hpp>
 #include <weft/go.hpp>
 #include <weft/net/dial.hpp>
@@ -28,6 +31,7 @@ class ResolverCategory final : public std::error_category {
   [[nodiscard]] const char* name() const noexcept override { return "resolver"; }
   [[nodiscard]] std::string message(int code) const override { return ::gai_strerror(code); }
 };
+constinit const detail::NeverDestroyed<ResolverCategory> resolver_errors;
 
 // Resolves a name through the system, on a thread that may block.
 Result<std::vector<Address>> ask_system(const std::string& host, std::uint16_t port) {
@@ -185,12 +189,14 @@ bool may_lack_some(const std::string& host, std::span<const Address> found) {
   return std::ranges::all_of(found, is_like_first) && !address_of(host, 0);
 }
 
+// Never destroyed: a lookup that never returns must not prevent the end of the process. In the
+// child of a fork, lookups of the parent would count as running forever.
+constinit detail::FirstUse<Resolver> shared_resolver;
+const detail::ForgottenInForks<shared_resolver> forget_resolver_in_forks;
+
 }  // namespace
 
-const std::error_category& resolver_category() noexcept {
-  static const ResolverCategory category;
-  return category;
-}
+const std::error_category& resolver_category() noexcept { return resolver_errors.get(); }
 
 Resolver::Resolver(const ResolverOptions& options)
     : group_({.name = "resolve",
@@ -199,9 +205,9 @@ Resolver::Resolver(const ResolverOptions& options)
               .idle_time = options.idle_time}) {}
 
 Resolver& Resolver::shared() {
-  // Never destroyed: a lookup that never returns must not prevent the end of the process.
-  static auto* const resolver = new Resolver({.idle_time = std::chrono::seconds(1)});
-  return *resolver;
+  return shared_resolver.get([] {
+    return std::make_unique<Resolver>(ResolverOptions{.idle_time = std::chrono::seconds(1)});
+  });
 }
 
 Result<std::vector<Address>> AnyResolver::resolve(std::string_view host, std::uint16_t port,

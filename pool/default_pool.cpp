@@ -1,15 +1,27 @@
 #include <chrono>
+#include <memory>
+#include <weft/detail/first_use.hpp>
+#include <weft/detail/fork.hpp>
 #include <weft/pool.hpp>
 
 namespace weft {
+
+namespace {
+
+// The child of a fork makes a pool of its own, because the workers of this one are in the parent.
+constinit detail::FirstUse<FiberPool> own_default_pool;
+const detail::ForgottenInForks<own_default_pool> forget_default_in_forks;
+
+}  // namespace
 
 // The pool is never destroyed, because tasks may be submitted until the process ends. Idle workers
 // end soon, so an idle pool keeps no Runtime busy. A runtime at its end waits for all fibers,
 // including the pool's workers, which then retire at once.
 FiberPool& default_pool() {
-  static FiberPool* const pool =
-      new FiberPool({.idle_timeout = std::chrono::milliseconds(10), .name = "default"});
-  return *pool;
+  return own_default_pool.get([] {
+    return std::make_unique<FiberPool>(
+        PoolOptions{.idle_timeout = std::chrono::milliseconds(10), .name = "default"});
+  });
 }
 
 }  // namespace weft

@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <weft/detail/first_use.hpp>
 #include <weft/detail/stall_listener.hpp>
 #include <weft/pool_options.hpp>
 
@@ -250,9 +251,6 @@ scheduler::SchedulerOptions resolve(const RuntimeOptions& options, scheduler::He
 
 namespace weft::detail {
 
-std::size_t processors() noexcept {
-  static const std::size_t count = base::usable_processors();
-  return count;
-}
+std::size_t processors() noexcept { return computed_once<&base::usable_processors>(); }
 
 }  // namespace weft::detail

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <new>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -20,6 +21,8 @@
 #include <thread>
 #include <utility>
 #include <weft/detail/atomic.hpp>
+#include <weft/detail/fork.hpp>
+#include <weft/detail/never_destroyed.hpp>
 #include <weft/detail/thread_mutex.hpp>
 
 #include "base/refusal.hpp"
@@ -60,38 +63,30 @@ struct Shared {
   int number WEFT_GUARDED_BY(mutex) = 0;
   int descriptor WEFT_GUARDED_BY(mutex) = -1;
   struct sigaction previous WEFT_GUARDED_BY(mutex) {};
-  std::thread writer WEFT_GUARDED_BY(mutex);
+  std::optional<std::thread> writer WEFT_GUARDED_BY(mutex);
 };
 
-void lock_before_fork();
-void unlock_after_fork();
-void forget_after_fork();
-
-// Never destroyed: a static runtime may end later.
-Shared& shared() {
-  static Shared& instance = *[] {
-    // The registration fails only without memory; the child of a fork then keeps a handler that has
-    // no effect.
-    (void)pthread_atfork(&lock_before_fork, &unlock_after_fork, &forget_after_fork);
-    return new Shared;
-  }();
-  return instance;
-}
+// A static runtime may end after other static objects.
+constinit detail::NeverDestroyed<Shared> all_users;
+Shared& shared() noexcept { return all_users.get(); }
 
 // Not analyzed, all three functions: one function releases the lock that another function takes.
-void lock_before_fork() WEFT_NOT_ANALYZED { shared().mutex.lock(); }
-void unlock_after_fork() WEFT_NOT_ANALYZED { shared().mutex.unlock(); }
+void lock_before_fork() noexcept WEFT_NOT_ANALYZED { shared().mutex.lock(); }
+void unlock_after_fork() noexcept WEFT_NOT_ANALYZED { shared().mutex.unlock(); }
 
 // The child has no writer thread. The handler stays installed, and finds no descriptor.
-void forget_after_fork() WEFT_NOT_ANALYZED {
+void forget_after_fork() noexcept WEFT_NOT_ANALYZED {
   Shared& state = shared();
   handler_descriptor.store(-1, relaxed);
   handlers_running.store(0, relaxed);
   if (state.users > 0) (void)::close(state.descriptor);
   state.users = 0;
-  new (&state.writer) std::thread;  // The parent's thread cannot be joined.
+  new (&state.writer) std::optional<std::thread>;  // The parent's thread cannot be joined.
   state.mutex.unlock();
 }
+
+const detail::ForkHandlers dump_fork_handlers(detail::ForkHandlers::Locks::outer, &lock_before_fork,
+                                              &unlock_after_fork, &forget_after_fork);
 
 void write_to(int descriptor, std::uint64_t value) noexcept {
   // Except for interruptions, it fails only if the counter is full, and then dumps are pending
@@ -152,7 +147,8 @@ void stop_writer(Shared& state) noexcept WEFT_REQUIRES(state.mutex) {
   // From here on the writer counts as a thread that might wake fibers.
   scheduler::ParkedThreads::end();
   write_to(state.descriptor, kEnd);
-  state.writer.join();
+  state.writer->join();
+  state.writer.reset();
 }
 
 void forget_descriptor(Shared& state) noexcept WEFT_REQUIRES(state.mutex) {

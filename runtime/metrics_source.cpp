@@ -24,24 +24,23 @@ constinit unsigned source_forks WEFT_GUARDED_BY(sources_mutex) = 0;
 
 // The numbers in use for each kind and name, in each process of a simulation. Never destroyed,
 // because a static source may end later.
-auto& taken_numbers() WEFT_REQUIRES(sources_mutex) {
-  static auto& all =
-      *new std::set<std::tuple<std::uint64_t, std::string_view, std::string_view, unsigned>>;
-  return all;
+using TakenNumbers =
+    std::set<std::tuple<std::uint64_t, std::string_view, std::string_view, unsigned>>;
+constinit TakenNumbers* all_taken WEFT_GUARDED_BY(sources_mutex) = nullptr;
+
+TakenNumbers& taken_numbers() WEFT_REQUIRES(sources_mutex) {
+  if (all_taken == nullptr) all_taken = new TakenNumbers;
+  return *all_taken;
 }
 
-void hold_sources_over_forks() {
-  // Not analyzed: one function releases the lock that another function takes.
-  [[maybe_unused]] static const bool is_held = [] {
-    at_fork([]() WEFT_NOT_ANALYZED { sources_mutex.lock(); },
-            []() WEFT_NOT_ANALYZED { sources_mutex.unlock(); },
-            []() WEFT_NOT_ANALYZED {
-              ++source_forks;
-              sources_mutex.unlock();
-            });
-    return true;
-  }();
-}
+// Not analyzed: one function releases the lock that another function takes.
+const ForkHandlers hold_sources_over_forks(
+    ForkHandlers::Locks::outer, []() WEFT_NOT_ANALYZED { sources_mutex.lock(); },
+    []() WEFT_NOT_ANALYZED { sources_mutex.unlock(); },
+    []() WEFT_NOT_ANALYZED {
+      ++source_forks;
+      sources_mutex.unlock();
+    });
 
 }  // namespace
 
@@ -61,10 +60,9 @@ MetricsSource::MetricsSource(std::string_view kind, std::string name, Add add, L
       add_(std::move(add)),
       list_(std::move(list)),
       process_(simulated_process()) {
-  hold_sources_over_forks();
   list_requests_with(&MetricsSource::requests);
   const Guard lock(sources_mutex);
-  auto& taken = taken_numbers();
+  TakenNumbers& taken = taken_numbers();
   while (!taken.emplace(process_, kind_, name_, number_).second) ++number_;
   forks_ = source_forks;
   previous_ = last_source;

@@ -71,14 +71,16 @@ void choose_default() noexcept WEFT_REQUIRES(registry_mutex) {
                           release);  // [default]
 }
 
-void before_fork() WEFT_ACQUIRES(registry_mutex) { registry_mutex.lock(); }
-void after_fork_in_parent() WEFT_RELEASES(registry_mutex) { registry_mutex.unlock(); }
+void before_fork() noexcept WEFT_ACQUIRES(registry_mutex) { registry_mutex.lock(); }
+void after_fork_in_parent() noexcept WEFT_RELEASES(registry_mutex) { registry_mutex.unlock(); }
 // Only the thread that forked exists in the child. A scheduler's lock that another thread held at
 // the fork stays locked forever.
-void after_fork_in_child() WEFT_RELEASES(registry_mutex) {
-  registry->clear();
-  choosable->clear();
-  choose_default();
+void after_fork_in_child() noexcept WEFT_RELEASES(registry_mutex) {
+  if (registry != nullptr) {
+    registry->clear();
+    choosable->clear();
+    choose_default();
+  }
   for (auto& side : choosing) side.store(0, relaxed);
   bound_scheduler() = nullptr;
   ParkedThreads::reset();
@@ -97,12 +99,13 @@ void after_fork_in_child() WEFT_RELEASES(registry_mutex) {
   registry_mutex.unlock();
 }
 
+const detail::ForkHandlers registry_fork_handlers(detail::ForkHandlers::Locks::outer, &before_fork,
+                                                  &after_fork_in_parent, &after_fork_in_child);
+
 void prepare_once() WEFT_REQUIRES(registry_mutex) {
   if (registry != nullptr) return;
   auto all = std::make_unique<std::vector<Scheduler*>>();
-  auto some = std::make_unique<std::vector<Scheduler*>>();
-  detail::at_fork(&before_fork, &after_fork_in_parent, &after_fork_in_child);
-  choosable = some.release();
+  choosable = new std::vector<Scheduler*>;
   registry = all.release();
 }
 

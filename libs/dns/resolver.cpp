@@ -1,3 +1,4 @@
+#include <weft/detail/first_use.hpp>
 #include <weft/dns/resolver.hpp>
 
 #include <ares.h>
@@ -280,13 +281,13 @@ net::Result<std::vector<net::Address>> look_up_in_hosts(const ResolverOptions& o
   return result;
 }
 
+// c-ares counts these calls; no call is undone, as they only prepare data that all channels share.
+int prepare_library() noexcept { return ares_library_init(ARES_LIB_INIT_ALL); }
+
 }  // namespace
 
 Resolver::Resolver(ResolverOptions options) : options_(std::move(options)) {
-  // c-ares counts these calls; this call is never undone, as it only prepares data that all
-  // channels share.
-  static const int ready = ares_library_init(ARES_LIB_INIT_ALL);
-  (void)ready;
+  (void)detail::computed_once<&prepare_library>();
 }
 
 net::Result<std::vector<net::Address>> Resolver::look_up(const std::string& host,

@@ -8,6 +8,7 @@
 #include <new>
 #include <weft/condition_variable.hpp>
 #include <weft/context.hpp>
+#include <weft/detail/first_use.hpp>
 #include <weft/detail/spin_lock.hpp>
 #include <weft/this_fiber.hpp>
 
@@ -169,18 +170,15 @@ unsigned attributes_of([[maybe_unused]] const pthread_cond_t& condition) noexcep
 // Returns whether attributes_of() returns the right attributes. The C library has no public call
 // for it.
 bool are_attributes_known() noexcept {
-  static const bool known = [] {
-    pthread_condattr_t attributes{};
-    pthread_cond_t plain{};
-    pthread_cond_t other{};
-    (void)::pthread_condattr_init(&attributes);
-    (void)::pthread_cond_init(&plain, &attributes);
-    (void)::pthread_condattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
-    (void)::pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    (void)::pthread_cond_init(&other, &attributes);
-    return attributes_of(plain) == 0 && attributes_of(other) == (kIsShared | kIsMonotonic);
-  }();
-  return known;
+  pthread_condattr_t attributes{};
+  pthread_cond_t plain{};
+  pthread_cond_t other{};
+  (void)::pthread_condattr_init(&attributes);
+  (void)::pthread_cond_init(&plain, &attributes);
+  (void)::pthread_condattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
+  (void)::pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+  (void)::pthread_cond_init(&other, &attributes);
+  return attributes_of(plain) == 0 && attributes_of(other) == (kIsShared | kIsMonotonic);
 }
 
 const char* reason_not_to_park(const FiberState& state, const pthread_cond_t& condition,
@@ -188,7 +186,7 @@ const char* reason_not_to_park(const FiberState& state, const pthread_cond_t& co
   if (locks_held() > 1 && (state.carry_scopes == 0 || locks_that_stay(mutex) > 0))
     return "another pthread lock is held";
   if (!this_fiber::may_switch()) return "a NoSwitch scope";
-  if (!are_attributes_known()) return "an unknown C library";
+  if (!detail::computed_once<&are_attributes_known>()) return "an unknown C library";
   return (attributes_of(condition) & kIsShared) != 0 ? "shared by processes" : nullptr;
 }
 

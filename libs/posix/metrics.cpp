@@ -1,8 +1,11 @@
 // Adds the report to the metrics.
 #include <algorithm>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
+#include <weft/detail/first_use.hpp>
+#include <weft/detail/fork.hpp>
 #include <weft/detail/metrics_source.hpp>
 #include <weft/posix.hpp>
 
@@ -45,12 +48,16 @@ void add_report(const detail::MetricsSource& /*source*/, Reading& reading) {
       .samples = std::move(times);
 }
 
+// Never destroyed, because metrics may be read while the process ends. The child of a fork makes a
+// source of its own, because readings skip the sources of its parent.
+constinit detail::FirstUse<detail::MetricsSource> source;
+const detail::ForgottenInForks<source> forget_source_in_forks;
+
 }  // namespace
 
 void add_metrics() {
-  // The source is never destroyed, because metrics may be read while the process ends.
-  static const auto* const source = new detail::MetricsSource("library", "posix", &add_report);
-  (void)source;
+  (void)source.get(
+      [] { return std::make_unique<detail::MetricsSource>("library", "posix", &add_report); });
 }
 
 }  // namespace weft::posix

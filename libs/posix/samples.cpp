@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <weft/detail/never_destroyed.hpp>
 #include <weft/detail/spin_lock.hpp>
 #include <weft/detail/stall_listener.hpp>
 
@@ -100,9 +101,9 @@ BlockedCalls described(const Sample& sample) {
                    std::chrono::nanoseconds(sample.total),
                    std::chrono::nanoseconds(sample.longest)};
   if (sample.frames[0] == nullptr) return row;
-  static const void* const c_library = object_of(::dlsym(RTLD_DEFAULT, "getppid"));
+  const void* const c_library = object_of(::dlsym(RTLD_DEFAULT, "getppid"));
   const auto* caller = std::ranges::find_if(
-      sample.frames, [](const void* frame) { return object_of(frame) != c_library; });
+      sample.frames, [c_library](const void* frame) { return object_of(frame) != c_library; });
   row.call = "system call";
   if (caller != sample.frames.begin()) {
     if (const std::string name = name_of(*(caller - 1)); !name.empty()) row.call = name;
@@ -115,12 +116,11 @@ BlockedCalls described(const Sample& sample) {
   return row;
 }
 
+constinit const detail::NeverDestroyed<Listener> listener;  // Monitors may run until the end.
+
 }  // namespace
 
-void listen_to_monitors() noexcept {
-  static const auto* const listener = new Listener;  // Never destroyed: monitors may run.
-  detail::listen_to_stalls(*listener);
-}
+void listen_to_monitors() noexcept { detail::listen_to_stalls(listener.get()); }
 
 void add_sample(std::span<const void* const> calls, std::chrono::nanoseconds took) noexcept {
   Listener().end(Listener().begin(calls, took), std::chrono::nanoseconds(0));

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <system_error>
+#include <weft/detail/first_use.hpp>
 #include <weft/detail/fork.hpp>
 #include <weft/posix.hpp>
 
@@ -35,6 +36,25 @@ const char* find_missing() noexcept {
 }
 #endif
 
+#ifndef WEFT_POSIX_WITHOUT_HOOKS
+const char* begin() noexcept {
+  listen_to_monitors();
+  begin_system_calls();
+  return find_missing();
+}
+
+const detail::ForkHandlers posix_fork_handlers(
+    detail::ForkHandlers::Locks::inner, [] {}, [] {},
+    [] {
+      forget_conditions();
+      forget_semaphores();
+      forget_carried_locks();
+      forget_states();
+      forget_blocked_calls();
+      forget_samples();
+    });
+#endif
+
 [[noreturn]] void refuse(const std::string& why) {
   throw std::system_error(std::make_error_code(std::errc::not_supported),
                           "weft::posix::Scope: " + why);
@@ -44,21 +64,8 @@ void check_hooks() {
 #ifdef WEFT_POSIX_WITHOUT_HOOKS
   refuse("this build has the thread sanitizer, which intercepts the same functions");
 #else
-  static const char* const missing = [] {
-    add_metrics();
-    listen_to_monitors();
-    begin_system_calls();
-    detail::at_fork([] {}, [] {},
-                    [] {
-                      forget_conditions();
-                      forget_semaphores();
-                      forget_carried_locks();
-                      forget_states();
-                      forget_blocked_calls();
-                      forget_samples();
-                    });
-    return find_missing();
-  }();
+  add_metrics();
+  const char* const missing = detail::computed_once<&begin>();
   if (missing == nullptr) return;
   refuse("calls of " + std::string(missing) +
          "() do not reach weft-posix; link weft-posix before the C library, without "

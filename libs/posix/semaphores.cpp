@@ -14,6 +14,7 @@
 #include <cstring>
 #include <utility>
 #include <weft/context.hpp>
+#include <weft/detail/first_use.hpp>
 #include <weft/detail/spin_lock.hpp>
 #include <weft/this_fiber.hpp>
 
@@ -127,8 +128,8 @@ int word_of(const sem_t& semaphore, std::size_t index) noexcept {
 // The word that differs between shared and private semaphores, and its value in a private
 // semaphore.
 struct SharedWord {
-  std::size_t index = 0;
   int if_private = 0;
+  std::uint16_t index = 0;
   bool is_known = false;
 };
 
@@ -141,14 +142,14 @@ SharedWord find_shared_word() noexcept {
   for (std::size_t i = 0; i < sizeof(sem_t) / sizeof(int); ++i) {
     if (word_of(plain, i) == word_of(shared, i)) continue;
     ++differences;
-    found = {i, word_of(plain, i), true};
+    found = {word_of(plain, i), static_cast<std::uint16_t>(i), true};
   }
   return differences == 1 ? found : SharedWord{};
 }
 
 const char* reason_not_to_park(const sem_t& semaphore) noexcept {
   if (const char* reason = posix::reason_not_to_park()) return reason;
-  static const SharedWord word = find_shared_word();
+  const SharedWord word = detail::computed_once<&find_shared_word>();
   if (!word.is_known) return "an unknown C library";
   return word_of(semaphore, word.index) == word.if_private ? nullptr : "shared by processes";
 }

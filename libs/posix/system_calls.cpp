@@ -281,7 +281,9 @@ bool dispatch(long mode) noexcept {
 }  // namespace
 
 void begin_system_calls() noexcept {
-  if (!is_wanted()) return;
+  // Several threads may open the first Scope at the same time.
+  static constinit detail::Atomic<bool> has_begun{false};
+  if (!is_wanted() || has_begun.exchange(true, detail::relaxed)) return;
   Action former{};
   (void)set_action(SIGSYS, nullptr, &former, kMaskSize);
   if (former.handler != 0)

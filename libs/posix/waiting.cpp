@@ -11,6 +11,7 @@
 #include <chrono>
 #include <string_view>
 #include <weft/context.hpp>
+#include <weft/detail/first_use.hpp>
 #include <weft/this_fiber.hpp>
 
 #include "libs/posix/locks.hpp"
@@ -32,13 +33,14 @@ bool is_of_c_library(const char* function) noexcept {
                              [file](const char* begin) { return file.starts_with(begin); });
 }
 
+bool reach_c_library() noexcept {
+  return std::ranges::all_of(std::array{"recv", "recvfrom", "recvmsg", "read", "readv", "poll"},
+                             &is_of_c_library);
+}
+
 }  // namespace
 
-bool may_request() noexcept {
-  static const bool may = std::ranges::all_of(
-      std::array{"recv", "recvfrom", "recvmsg", "read", "readv", "poll"}, &is_of_c_library);
-  return may;
-}
+bool may_request() noexcept { return detail::computed_once<&reach_c_library>(); }
 
 int fail(int error) noexcept {
   errno = error;

@@ -4,6 +4,7 @@
 #include <openssl/x509.h>
 
 #include <string>
+#include <weft/detail/never_destroyed.hpp>
 
 namespace weft::tls {
 
@@ -36,6 +37,7 @@ class Category final : public std::error_category {
     return {code, *this};
   }
 };
+constinit const detail::NeverDestroyed<Category> category;
 
 class OpenSslCategory final : public std::error_category {
  public:
@@ -45,6 +47,7 @@ class OpenSslCategory final : public std::error_category {
     return reason != nullptr ? reason : "unknown OpenSSL error";
   }
 };
+constinit const detail::NeverDestroyed<OpenSslCategory> openssl_errors;
 
 class VerificationCategory final : public std::error_category {
  public:
@@ -53,22 +56,14 @@ class VerificationCategory final : public std::error_category {
     return std::string("certificate verify failed: ") + X509_verify_cert_error_string(code);
   }
 };
+constinit const detail::NeverDestroyed<VerificationCategory> verification_errors;
 
 }  // namespace
 
-const std::error_category& error_category() noexcept {
-  static const Category category;
-  return category;
-}
+const std::error_category& error_category() noexcept { return category.get(); }
 
-const std::error_category& openssl_category() noexcept {
-  static const OpenSslCategory category;
-  return category;
-}
+const std::error_category& openssl_category() noexcept { return openssl_errors.get(); }
 
-const std::error_category& verification_category() noexcept {
-  static const VerificationCategory category;
-  return category;
-}
+const std::error_category& verification_category() noexcept { return verification_errors.get(); }
 
 }  // namespace weft::tls

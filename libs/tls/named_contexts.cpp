@@ -7,6 +7,7 @@
 #include <new>
 #include <utility>
 #include <vector>
+#include <weft/detail/first_use.hpp>
 #include <weft/tls/error.hpp>
 
 namespace weft::tls {
@@ -48,8 +49,11 @@ void destroy(void* /*context*/, void* contexts, CRYPTO_EX_DATA* /*data*/, int /*
 
 // Returns an index, or a negative number if OpenSSL is out of memory.
 int place() {
-  static const int index = SSL_CTX_get_ex_new_index(0, nullptr, nullptr, nullptr, &destroy);
-  return index;
+  struct Index {
+    const int value = SSL_CTX_get_ex_new_index(0, nullptr, nullptr, nullptr, &destroy);
+  };
+  static constinit detail::FirstUse<Index> index;
+  return index.get([] { return std::make_unique<Index>(); }).value;
 }
 
 // A client that requests another name, or none, gets the default certificate, which it may refuse

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <new>
+#include <weft/detail/first_use.hpp>
 #include <weft/tls/error.hpp>
 
 namespace weft::tls {
@@ -52,14 +54,26 @@ long control(BIO* bio, int command, long /*number*/, void* /*pointer*/) {
   }
 }
 
-BIO_METHOD* make_method() {
-  BIO_METHOD* const method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "weft");
-  if (method == nullptr) throw std::bad_alloc();
-  BIO_meth_set_write_ex(method, put);
-  BIO_meth_set_read_ex(method, take);
-  BIO_meth_set_ctrl(method, control);
-  return method;
-}
+// The functions of all BIOs on wires. Throws std::bad_alloc.
+class Method {
+ public:
+  Method() : method_(BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "weft")) {
+    if (method_ == nullptr) throw std::bad_alloc();
+    BIO_meth_set_write_ex(method_, put);
+    BIO_meth_set_read_ex(method_, take);
+    BIO_meth_set_ctrl(method_, control);
+  }
+  ~Method() { BIO_meth_free(method_); }
+  Method(const Method&) = delete;
+  Method& operator=(const Method&) = delete;
+
+  [[nodiscard]] const BIO_METHOD* get() const noexcept { return method_; }
+
+ private:
+  BIO_METHOD* method_;
+};
+
+constinit detail::FirstUse<Method> method;
 
 }  // namespace
 
@@ -70,9 +84,7 @@ void Wire::drop_read() noexcept {
 }
 
 BIO* make_bio(Wire& wire) {
-  // It lives as long as the process. If this throws, the next call tries again.
-  static BIO_METHOD* const method = make_method();
-  BIO* const bio = BIO_new(method);
+  BIO* const bio = BIO_new(method.get([] { return std::make_unique<Method>(); }).get());
   if (bio == nullptr) return nullptr;
   BIO_set_data(bio, &wire);
   BIO_set_init(bio, 1);

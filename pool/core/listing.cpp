@@ -1,6 +1,5 @@
 #include "pool/core/listing.hpp"
 
-#include <weft/detail/fork.hpp>
 #include <weft/detail/guard.hpp>
 #include <weft/detail/simulated_process.hpp>
 
@@ -13,28 +12,24 @@ constinit Listing* Listing::first_ = nullptr;
 constinit Listing* Listing::last_ = nullptr;
 constinit unsigned Listing::all_forks_ = 0;
 
-// Never destroyed, because a static pool may be destroyed later.
-std::set<std::tuple<std::uint64_t, std::string_view, unsigned>>& Listing::taken() {
-  static auto& all = *new std::set<std::tuple<std::uint64_t, std::string_view, unsigned>>;
-  return all;
-}
+constinit Listing::Taken* Listing::taken_ = nullptr;
 
-void Listing::hold_over_forks() {
-  // Excluded from thread-safety analysis, because one function locks the mutex and another unlocks
-  // it.
-  [[maybe_unused]] static const bool is_held = [] {
-    detail::at_fork([]() WEFT_NOT_ANALYZED { mutex_.lock(); },
-                    []() WEFT_NOT_ANALYZED { mutex_.unlock(); },
-                    []() WEFT_NOT_ANALYZED {
-                      ++all_forks_;
-                      mutex_.unlock();
-                    });
-    return true;
-  }();
+// Excluded from thread-safety analysis, because one function locks the mutex and another unlocks
+// it.
+const detail::ForkHandlers Listing::fork_handlers_(
+    detail::ForkHandlers::Locks::outer, []() WEFT_NOT_ANALYZED { mutex_.lock(); },
+    []() WEFT_NOT_ANALYZED { mutex_.unlock(); },
+    []() WEFT_NOT_ANALYZED {
+      ++all_forks_;
+      mutex_.unlock();
+    });
+
+Listing::Taken& Listing::taken() {
+  if (taken_ == nullptr) taken_ = new Taken;
+  return *taken_;
 }
 
 Listing::Listing(PoolCore& core) : core_(core), process_(detail::simulated_process()) {
-  hold_over_forks();
   const detail::Guard lock(mutex_);
   const std::string_view name = core.options().name;
   while (!name.empty() && !taken().emplace(process_, name, ++number_).second) {

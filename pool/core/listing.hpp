@@ -6,6 +6,7 @@
 #include <set>
 #include <string_view>
 #include <tuple>
+#include <weft/detail/fork.hpp>
 #include <weft/detail/thread_annotations.hpp>
 #include <weft/detail/thread_mutex.hpp>
 
@@ -34,10 +35,10 @@ class Listing {
   static void visit_all(const std::function<void(PoolCore&)>& visit);
 
  private:
-  static void hold_over_forks();
-  // Returns the triples of simulated process, pool name and number that are in use.
-  static std::set<std::tuple<std::uint64_t, std::string_view, unsigned>>& taken()
-      WEFT_REQUIRES(mutex_);
+  // The triples of simulated process, pool name and number that are in use.
+  using Taken = std::set<std::tuple<std::uint64_t, std::string_view, unsigned>>;
+
+  static Taken& taken() WEFT_REQUIRES(mutex_);
 
   // Threads hold the mutex only briefly, and never during a switch or another thread's fork.
   static detail::ThreadMutex mutex_;
@@ -45,6 +46,9 @@ class Listing {
   static Listing* last_ WEFT_GUARDED_BY(mutex_);
   // The number of forks between the first process and this process.
   static unsigned all_forks_ WEFT_GUARDED_BY(mutex_);
+  // Null before the first pool. Never destroyed, because a static pool may be destroyed later.
+  static Taken* taken_ WEFT_GUARDED_BY(mutex_);
+  static const detail::ForkHandlers fork_handlers_;
 
   PoolCore& core_;
   unsigned number_ = 0;  // Starts at 1; 0 if the pool has no name.

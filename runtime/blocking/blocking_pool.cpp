@@ -6,6 +6,7 @@
 #include <utility>
 #include <weft/detail/fork.hpp>
 #include <weft/detail/invariant.hpp>
+#include <weft/detail/never_destroyed.hpp>
 #include <weft/detail/simulated.hpp>
 #include <weft/detail/thread_mutex.hpp>
 
@@ -26,54 +27,57 @@ namespace {
 // All pools, for fork handling.
 class BlockingPools {
  public:
-  static void add(BlockingPool& pool) {
-    // Never destroyed: pools may end after other static objects.
-    static BlockingPools* const made = [] {
-      auto pools = std::make_unique<BlockingPools>();
-      detail::at_fork(&before_fork, &after_fork_in_parent, &after_fork_in_child);
-      return all = pools.release();
-    }();
-    const detail::Guard lock(made->mutex_);
-    made->pools_.push_back(&pool);
+  void add(BlockingPool& pool) {
+    const detail::Guard lock(mutex_);
+    pools_.push_back(&pool);
   }
-  static void remove(BlockingPool& pool) noexcept {
-    const detail::Guard lock(all->mutex_);
-    std::erase(all->pools_, &pool);
+  void remove(BlockingPool& pool) noexcept {
+    const detail::Guard lock(mutex_);
+    std::erase(pools_, &pool);
   }
 
- private:
   // The analysis cannot follow a variable number of locks.
-  static void before_fork() WEFT_NOT_ANALYZED {
-    if (all == nullptr) return;
-    all->mutex_.lock();
-    for (BlockingPool* pool : all->pools_) {
+  void lock_all() noexcept WEFT_NOT_ANALYZED {
+    mutex_.lock();
+    for (BlockingPool* pool : pools_) {
       pool->starting_mutex_.lock();
       pool->mutex_.lock();
     }
   }
-  static void after_fork_in_parent() WEFT_NOT_ANALYZED {
-    if (all == nullptr) return;
-    for (BlockingPool* pool : all->pools_) {
+  void unlock_all() noexcept WEFT_NOT_ANALYZED {
+    for (BlockingPool* pool : pools_) {
       pool->mutex_.unlock();
       pool->starting_mutex_.unlock();
     }
-    all->mutex_.unlock();
+    mutex_.unlock();
   }
-  static void after_fork_in_child() WEFT_NOT_ANALYZED {
-    if (all == nullptr) return;
-    for (BlockingPool* pool : all->pools_) pool->forget_all();
-    after_fork_in_parent();
+  void forget_helpers() noexcept WEFT_NOT_ANALYZED {
+    for (BlockingPool* pool : pools_) pool->forget_all();
   }
 
-  static constinit inline BlockingPools* all = nullptr;
-
+ private:
   detail::ThreadMutex mutex_;
   std::vector<BlockingPool*> pools_ WEFT_GUARDED_BY(mutex_);
 };
 
+namespace {
+
+// Not destroyed, because pools may end after other static objects.
+constinit detail::NeverDestroyed<BlockingPools> blocking_pools;
+
+const detail::ForkHandlers blocking_fork_handlers(
+    detail::ForkHandlers::Locks::inner, [] { blocking_pools.get().lock_all(); },
+    [] { blocking_pools.get().unlock_all(); },
+    [] {
+      blocking_pools.get().forget_helpers();
+      blocking_pools.get().unlock_all();
+    });
+
+}  // namespace
+
 BlockingPool::BlockingPool(std::size_t most, std::chrono::nanoseconds idle_time, std::string name)
     : most_(most), idle_time_(idle_time), name_(std::move(name)) {
-  BlockingPools::add(*this);
+  blocking_pools.get().add(*this);
 }
 
 void BlockingPool::forget_all() noexcept {
@@ -87,7 +91,7 @@ void BlockingPool::forget_all() noexcept {
 }
 
 BlockingPool::~BlockingPool() {
-  BlockingPools::remove(*this);
+  blocking_pools.get().remove(*this);
   std::vector<std::unique_ptr<Helper>> left;
   {
     const detail::Guard lock(mutex_);

@@ -7,6 +7,8 @@
 #include <new>
 #include <utility>
 #include <weft/deadline.hpp>
+#include <weft/detail/fork.hpp>
+#include <weft/detail/never_destroyed.hpp>
 #include <weft/detail/thread_mutex.hpp>
 
 #include "fibers/fiber.hpp"
@@ -29,22 +31,22 @@ constexpr std::size_t kFewestEvents = 64;
 // The maximum size of a ring, in events; no memory could hold that many events.
 constexpr std::size_t kMostEvents = std::numeric_limits<std::size_t>::max() / 2 + 1;
 
+constinit detail::ThreadMutex book_mutex;  // Held only briefly.
+const detail::HeldOverForks<book_mutex> hold_book_over_forks;
+
 struct Book {
-  detail::ThreadMutex mutex;  // Held only briefly.
   // The number of recordings started so far. Relaxed: the mutex publishes the recording's data.
   detail::Atomic<std::uint64_t> number{0};
-  std::size_t size WEFT_GUARDED_BY(mutex) = 0;
-  std::uint64_t start_ticks WEFT_GUARDED_BY(mutex) = 0;
-  std::int64_t start_nanoseconds WEFT_GUARDED_BY(mutex) = 0;
-  std::shared_ptr<TraceRing> outside WEFT_GUARDED_BY(mutex);
-  std::vector<std::shared_ptr<TraceRing>> rings WEFT_GUARDED_BY(mutex);
+  std::size_t size WEFT_GUARDED_BY(book_mutex) = 0;
+  std::uint64_t start_ticks WEFT_GUARDED_BY(book_mutex) = 0;
+  std::int64_t start_nanoseconds WEFT_GUARDED_BY(book_mutex) = 0;
+  std::shared_ptr<TraceRing> outside WEFT_GUARDED_BY(book_mutex);
+  std::vector<std::shared_ptr<TraceRing>> rings WEFT_GUARDED_BY(book_mutex);
 };
 
-// Never destroyed: workers may write until the process ends.
-Book& book() noexcept {
-  static Book& one = *new Book;
-  return one;
-}
+// Workers may write until the process ends.
+constinit detail::NeverDestroyed<Book> the_book;
+Book& book() noexcept { return the_book.get(); }
 
 std::array<std::uint64_t, TraceEvent::kWords> pack(std::string_view text) noexcept {
   std::array<std::uint64_t, TraceEvent::kWords> words{};
@@ -86,7 +88,7 @@ void TraceWriter::look(unsigned runtime, unsigned worker) noexcept {
   is_on_ = false;
   try {
     Book& all = book();
-    const detail::Guard lock(all.mutex);
+    const detail::Guard lock(book_mutex);
     auto ring = std::make_shared<TraceRing>(all.size, runtime, static_cast<int>(worker));
     all.rings.push_back(ring);
     ring_ = std::move(ring);
@@ -105,7 +107,7 @@ void TraceWriter::put_text(detail::TraceKind kind, std::uint64_t fiber,
 void start_tracing(std::size_t events_per_worker) {
   const std::size_t size = std::bit_ceil(std::clamp(events_per_worker, kFewestEvents, kMostEvents));
   Book& all = book();
-  const detail::Guard lock(all.mutex);
+  const detail::Guard lock(book_mutex);
   all.outside = std::make_shared<TraceRing>(size, 0, -1);
   all.rings.assign(1, all.outside);
   all.size = size;
@@ -119,7 +121,7 @@ void stop_tracing() noexcept { detail::tracing.store(false, relaxed); }
 
 void trace_from_outside(const TraceEvent& event) noexcept {
   Book& all = book();
-  const detail::Guard lock(all.mutex);
+  const detail::Guard lock(book_mutex);
   if (all.outside == nullptr) return;
   TraceEvent now = event;
   now.ticks = base::ticks();
@@ -141,7 +143,7 @@ void trace_text_from_outside(detail::TraceKind kind, std::string_view text) noex
 
 Recording recording() {
   Book& all = book();
-  const detail::Guard lock(all.mutex);
+  const detail::Guard lock(book_mutex);
   return {{all.start_ticks, base::ticks()},
           {all.start_nanoseconds, Deadline::now_nanoseconds()},
           {all.rings.begin(), all.rings.end()}};

@@ -17,6 +17,7 @@
 #include <weft/detail/spin_lock.hpp>
 #include <weft/event.hpp>
 #include <weft/go.hpp>
+#include <weft/metrics.hpp>
 #include <weft/pool.hpp>
 #include <weft/runtime.hpp>
 #include <weft/this_fiber.hpp>
@@ -120,6 +121,39 @@ TEST_CASE("pools in the child of a fork are independent of the parent process's 
           }) == 0);
   }
   over = true;
+}
+
+TEST_CASE("the child of a fork has a default pool of its own") {
+  const weft::test::TestGuard guard("the default pool of a child");
+  weft::Event goes_on;
+  Runtime parents({.workers = 2});
+  parents.run([&] {
+    const std::size_t capacity = weft::default_pool().capacity();
+    for (std::size_t i = 0; i < capacity; ++i) weft::default_pool().go([&] { goes_on.wait(); });
+    CHECK(status_of_child([] {
+            const auto add = [] { return weft::default_pool().run([] { return 41; }) + 1; };
+            if (weft::run({.workers = 2}, add) != 42) _exit(3);
+          }) == 0);
+    goes_on.set();
+  });
+}
+
+// Readings hold the lock of the registry while they take locks of helper threads, and so do forks.
+TEST_CASE("forks and readings of metrics do not wait for each other") {
+  if (weft::test::kSanitized) {
+    return weft::test::skip("a sanitizer does not hold the allocator's locks during a fork");
+  }
+  const weft::test::TestGuard guard("forks and readings");
+  std::atomic<bool> over{false};
+  const Runtime parents({.workers = 2});
+  std::thread reader([&] {
+    while (!over.load()) (void)weft::metrics::read();
+  });
+  for (int i = 0; i < 200; ++i) {
+    CHECK(status_of_child([] { (void)weft::metrics::read(); }) == 0);
+  }
+  over = true;
+  reader.join();
 }
 
 // Returns how often the workers of the newest runtime have searched for a deadlock.

@@ -1,10 +1,57 @@
 // Handles forks, after which the child process has only the thread that called fork().
 #pragma once
 
+#include <cstdint>
+#include <weft/detail/thread_mutex.hpp>
+
 namespace weft::detail {
 
-// Registers functions that each later fork() calls. It calls `before` before the fork, and then
-// `in_parent` in the parent and `in_child` in the child. Throws std::system_error.
-void at_fork(void (*before)(), void (*in_parent)(), void (*in_child)());
+// Functions that each fork() calls: `before` before the fork, and then `in_parent` in the parent
+// and `in_child` in the child. Each object is a constant of a namespace, so that all objects exist
+// before main() begins. If an object were made when its library is first used, another thread could
+// fork in the middle.
+class ForkHandlers {
+ public:
+  // A thread that holds an outer lock may take an inner lock, so `before` takes outer locks first.
+  enum class Locks : std::uint8_t { outer, inner };
+  using Function = void (*)();
+
+  // Throws std::system_error.
+  ForkHandlers(Locks locks, Function before, Function in_parent, Function in_child);
+  ForkHandlers(const ForkHandlers&) = delete;
+  ForkHandlers& operator=(const ForkHandlers&) = delete;
+
+ private:
+  static void run_before() noexcept;
+  static void run_in_parent() noexcept;
+  static void run_in_child() noexcept;
+
+  static ForkHandlers* first_;
+  const Function before_;
+  const Function in_parent_;
+  const Function in_child_;
+  ForkHandlers* next_ = nullptr;
+};
+
+// Holds an inner lock during each fork, so that the child finds it unlocked.
+template <ThreadMutex& kMutex>
+class HeldOverForks : public ForkHandlers {
+ public:
+  // Not analyzed: one function releases the lock that another function takes.
+  HeldOverForks()
+      : ForkHandlers(
+            Locks::inner, []() WEFT_NOT_ANALYZED { kMutex.lock(); },
+            []() WEFT_NOT_ANALYZED { kMutex.unlock(); },
+            []() WEFT_NOT_ANALYZED { kMutex.unlock(); }) {}
+};
+
+// Makes each child of a fork forget an object that kObject.forget() forgets.
+template <auto& kObject>
+class ForgottenInForks : public ForkHandlers {
+ public:
+  ForgottenInForks()
+      : ForkHandlers(
+            Locks::inner, [] {}, [] {}, [] { kObject.forget(); }) {}
+};
 
 }  // namespace weft::detail

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <vector>
+#include <weft/detail/fork.hpp>
 #include <weft/detail/thread_mutex.hpp>
 
 namespace weft::http {
@@ -10,10 +11,13 @@ namespace {
 
 constinit detail::ThreadMutex titles_mutex;
 
-// Returns the titles. They are never destroyed, because a static router may use them at exit.
+const detail::HeldOverForks<titles_mutex> hold_titles_over_forks;
+// Never destroyed, because a static router may use them at exit.
+constinit std::vector<std::string>* all_titles WEFT_GUARDED_BY(titles_mutex) = nullptr;
+
 std::vector<std::string>& route_titles() WEFT_REQUIRES(titles_mutex) {
-  static auto& titles = *new std::vector<std::string>{"none", "other"};
-  return titles;
+  if (all_titles == nullptr) all_titles = new std::vector<std::string>{"none", "other"};
+  return *all_titles;
 }
 
 }  // namespace

@@ -1,3 +1,4 @@
+#include <weft/detail/never_destroyed.hpp>
 #include <weft/http/error.hpp>
 
 #include <string>
@@ -103,6 +104,7 @@ class Category final : public std::error_category {
     return malformed != nullptr ? malformed : message_of(static_cast<Errc>(code));
   }
 };
+constinit const detail::NeverDestroyed<Category> category;
 
 class KindCategory final : public std::error_category {
  public:
@@ -118,17 +120,12 @@ class KindCategory final : public std::error_category {
            message_of_malformed(static_cast<Errc>(code.value())) != nullptr;
   }
 };
+constinit const detail::NeverDestroyed<KindCategory> kinds;
 
 }  // namespace
 
-const std::error_category& error_category() noexcept {
-  static const Category category;
-  return category;
-}
+const std::error_category& error_category() noexcept { return category.get(); }
 
-const std::error_category& kind_category() noexcept {
-  static const KindCategory category;
-  return category;
-}
+const std::error_category& kind_category() noexcept { return kinds.get(); }
 
 }  // namespace weft::http
