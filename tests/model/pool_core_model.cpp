@@ -27,7 +27,9 @@ class PlainAtomic {
 
 #include "tests/model/model_waist.hpp"
 
-// The model traces nothing, because the trace flag would belong to no interleaving.
+// The model has no forks. It traces nothing, because the trace flag would belong to no
+// interleaving.
+#include <weft/detail/fork.hpp>
 #include <weft/detail/trace_event.hpp>
 namespace weft::detail {
 constexpr bool is_never_tracing() noexcept { return false; }
