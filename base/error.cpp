@@ -1,4 +1,4 @@
-#include <weft/detail/never_destroyed.hpp>
+#include <weft/detail/first_use.hpp>
 #include <weft/error.hpp>
 
 #include <string>
@@ -66,7 +66,7 @@ class Category final : public std::error_category {
     }
   }
 };
-constinit const detail::NeverDestroyed<Category> category;
+constinit detail::StaticObject<Category> category;
 
 }  // namespace
 

@@ -1,9 +1,18 @@
 #include <pthread.h>
 
 #include <system_error>
+#include <weft/detail/atomic.hpp>
 #include <weft/detail/fork.hpp>
 
 namespace weft::detail {
+
+namespace {
+
+constinit Atomic<std::uint32_t> fork_count{0};  // Relaxed: the child of a fork has one thread.
+
+}  // namespace
+
+std::uint32_t forks() noexcept { return fork_count.load(relaxed); }
 
 constinit ForkHandlers* ForkHandlers::first_ = nullptr;
 
@@ -30,6 +39,7 @@ void ForkHandlers::run_in_parent() noexcept {
 }
 
 void ForkHandlers::run_in_child() noexcept {
+  fork_count.fetch_add(1, relaxed);
   for (const ForkHandlers* each = first_; each != nullptr; each = each->next_) each->in_child_();
 }
 

@@ -19,7 +19,6 @@
 #include <weft/blocking.hpp>
 #include <weft/descriptor.hpp>
 #include <weft/detail/first_use.hpp>
-#include <weft/detail/fork.hpp>
 #include <weft/detail/thread_mutex.hpp>
 #include <weft/io.hpp>
 
@@ -96,13 +95,11 @@ class Strays {
   std::list<int> processes_ WEFT_GUARDED_BY(lock_);
 };
 
-// Strays are never destroyed, because fibers may run while the process exits. The child of a fork
-// has no children yet.
+// Never destroyed, because fibers may run while the process exits.
 constinit detail::FirstUse<Strays> all_strays;
 Strays& strays() {
   return all_strays.get([] { return std::make_unique<Strays>(); });
 }
-const detail::ForgottenInForks<all_strays> forget_strays_in_forks;
 
 // Converts texts for C functions. The texts must outlive the result.
 std::vector<char*> pointers_to(const std::vector<std::string>& texts) {

@@ -1,4 +1,4 @@
-#include <weft/detail/never_destroyed.hpp>
+#include <weft/detail/first_use.hpp>
 #include <weft/net/buffered.hpp>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ class ReadCategory final : public std::error_category {
     return "unknown error of a reader";
   }
 };
-constinit const detail::NeverDestroyed<ReadCategory> read_errors;
+constinit detail::StaticObject<ReadCategory> read_errors;
 
 }  // namespace
 

@@ -13,8 +13,6 @@
 #include <variant>
 #include <weft/channel.hpp>
 #include <weft/detail/first_use.hpp>
-#include <weft/detail/fork.hpp>
-#include <weft/detail/never_destroyed.hpp>
 #include <weft/error.hpp>
 #include <weft/go.hpp>
 #include <weft/net/dial.hpp>
@@ -31,7 +29,7 @@ class ResolverCategory final : public std::error_category {
   [[nodiscard]] const char* name() const noexcept override { return "resolver"; }
   [[nodiscard]] std::string message(int code) const override { return ::gai_strerror(code); }
 };
-constinit const detail::NeverDestroyed<ResolverCategory> resolver_errors;
+constinit detail::StaticObject<ResolverCategory> resolver_errors;
 
 // Resolves a name through the system, on a thread that may block.
 Result<std::vector<Address>> ask_system(const std::string& host, std::uint16_t port) {
@@ -189,10 +187,8 @@ bool may_lack_some(const std::string& host, std::span<const Address> found) {
   return std::ranges::all_of(found, is_like_first) && !address_of(host, 0);
 }
 
-// Never destroyed: a lookup that never returns must not prevent the end of the process. In the
-// child of a fork, lookups of the parent would count as running forever.
+// Never destroyed: a lookup that never returns must not prevent the end of the process.
 constinit detail::FirstUse<Resolver> shared_resolver;
-const detail::ForgottenInForks<shared_resolver> forget_resolver_in_forks;
 
 }  // namespace
 

@@ -1,16 +1,13 @@
 #include <chrono>
 #include <memory>
 #include <weft/detail/first_use.hpp>
-#include <weft/detail/fork.hpp>
 #include <weft/pool.hpp>
 
 namespace weft {
 
 namespace {
 
-// The child of a fork makes a pool of its own, because the workers of this one are in the parent.
 constinit detail::FirstUse<FiberPool> own_default_pool;
-const detail::ForgottenInForks<own_default_pool> forget_default_in_forks;
 
 }  // namespace
 

@@ -19,8 +19,6 @@ namespace {
 constinit ThreadMutex sources_mutex;
 constinit MetricsSource* first_source WEFT_GUARDED_BY(sources_mutex) = nullptr;
 constinit MetricsSource* last_source WEFT_GUARDED_BY(sources_mutex) = nullptr;
-// Counts the forks between the first process and this one.
-constinit unsigned source_forks WEFT_GUARDED_BY(sources_mutex) = 0;
 
 // The numbers in use for each kind and name, in each process of a simulation. Never destroyed,
 // because a static source may end later.
@@ -33,14 +31,7 @@ TakenNumbers& taken_numbers() WEFT_REQUIRES(sources_mutex) {
   return *all_taken;
 }
 
-// Not analyzed: one function releases the lock that another function takes.
-const ForkHandlers hold_sources_over_forks(
-    ForkHandlers::Locks::outer, []() WEFT_NOT_ANALYZED { sources_mutex.lock(); },
-    []() WEFT_NOT_ANALYZED { sources_mutex.unlock(); },
-    []() WEFT_NOT_ANALYZED {
-      ++source_forks;
-      sources_mutex.unlock();
-    });
+const HeldOverForks<sources_mutex, ForkHandlers::Locks::outer> hold_sources_over_forks;
 
 }  // namespace
 
@@ -59,12 +50,12 @@ MetricsSource::MetricsSource(std::string_view kind, std::string name, Add add, L
       name_(std::move(name)),
       add_(std::move(add)),
       list_(std::move(list)),
+      forks_(forks()),
       process_(simulated_process()) {
   list_requests_with(&MetricsSource::requests);
   const Guard lock(sources_mutex);
   TakenNumbers& taken = taken_numbers();
   while (!taken.emplace(process_, kind_, name_, number_).second) ++number_;
-  forks_ = source_forks;
   previous_ = last_source;
   (previous_ == nullptr ? first_source : previous_->next_) = this;
   last_source = this;
@@ -87,7 +78,7 @@ void MetricsSource::read_all(metrics::Reading& reading) {
   const std::uint64_t process = simulated_process();
   const Guard lock(sources_mutex);
   for (const MetricsSource* each = first_source; each != nullptr; each = each->next_) {
-    if (each->forks_ == source_forks && each->process_ == process) each->add_(*each, reading);
+    if (each->forks_ == forks() && each->process_ == process) each->add_(*each, reading);
   }
 }
 
@@ -100,7 +91,7 @@ std::vector<OpenRequest> MetricsSource::requests(std::size_t most,
     const std::unique_lock lock = base::lock_until(sources_mutex, patience);
     if (!lock) return requests;
     for (const MetricsSource* each = first_source; each != nullptr; each = each->next_) {
-      if (!each->list_ || each->forks_ != source_forks) continue;
+      if (!each->list_ || each->forks_ != forks()) continue;
       if (each->process_ >> 32 == simulation) each->list_(*each, requests, most);
     }
   }

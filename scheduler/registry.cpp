@@ -58,8 +58,6 @@ detail::ThreadMutex registry_mutex;
 constinit std::vector<Scheduler*>* registry WEFT_GUARDED_BY(registry_mutex) = nullptr;
 constinit std::vector<Scheduler*>* choosable WEFT_GUARDED_BY(registry_mutex) = nullptr;
 
-detail::Atomic<std::uint32_t> fork_count{0};  // Relaxed: the child of a fork has one thread.
-
 // Not inlined, because a fiber may move to another thread, and must not cache the address.
 [[gnu::noinline]] Scheduler*& bound_scheduler() noexcept {
   thread_local Scheduler* bound = nullptr;
@@ -85,7 +83,6 @@ void after_fork_in_child() noexcept WEFT_RELEASES(registry_mutex) {
   bound_scheduler() = nullptr;
   ParkedThreads::reset();
   if (base::notes_lock_owners()) base::shared_owners.reset();
-  fork_count.fetch_add(1, relaxed);
   if (Worker* worker = current_worker()) {
     // The fiber continues as a plain thread would. The fiber must not end, because its worker does
     // not exist in the child.
@@ -152,8 +149,6 @@ bool visit_registry(Deadline patience,
 Scheduler* bind_this_thread(Scheduler* scheduler) noexcept {
   return std::exchange(bound_scheduler(), scheduler);
 }
-
-std::uint32_t forks() noexcept { return fork_count.load(relaxed); }
 
 Choice::Choice() noexcept : side_(side_of_newcomers.load(relaxed) % 2) {
   choosing[side_].fetch_add(1, relaxed);

@@ -27,10 +27,6 @@ void leave_registry(Scheduler& scheduler) noexcept;
 // Returns the previous setting.
 Scheduler* bind_this_thread(Scheduler* scheduler) noexcept;
 
-// The number of forks between the first process and this process. A scheduler that was made before
-// the last fork has no threads in this process.
-[[nodiscard]] std::uint32_t forks() noexcept;
-
 // The scheduler to which the calling plain thread spawns while this object lives. This is the
 // scheduler to which the thread is bound, otherwise the oldest scheduler that can be chosen, or
 // nullptr. The object delays the scheduler's destruction, so it must be short-lived.

@@ -3,6 +3,7 @@
 #include <string>
 #include <system_error>
 #include <utility>
+#include <weft/detail/fork.hpp>
 
 #include "base/membarrier.hpp"
 #include "base/refusal.hpp"
@@ -53,7 +54,7 @@ Shared::Shared(Scheduler& scheduler, SchedulerOptions options, fibers::StackMain
 
 Scheduler::Scheduler(SchedulerOptions options, EventSource& events)
     : shared_(*this, std::move(options), &Worker::stack_main, events),
-      forks_(forks()),
+      forks_(detail::forks()),
       outside_fibers_(shared_.fibers()),
       monitor_(shared_, [this](unsigned wanted) { call_workers(wanted); }) {
   events.serve(*this);
@@ -149,7 +150,7 @@ void Scheduler::stop() noexcept {
 
 Scheduler* Scheduler::current() noexcept { return Choice().get(); }
 
-bool Scheduler::lost_in_fork() const noexcept { return forks_ != forks(); }
+bool Scheduler::lost_in_fork() const noexcept { return forks_ != detail::forks(); }
 
 void Scheduler::retire() noexcept {
   (void)wait_idle_until(Deadline::never());

@@ -5,7 +5,6 @@
 #include <utility>
 #include <vector>
 #include <weft/detail/first_use.hpp>
-#include <weft/detail/fork.hpp>
 #include <weft/detail/metrics_source.hpp>
 #include <weft/posix.hpp>
 
@@ -48,10 +47,8 @@ void add_report(const detail::MetricsSource& /*source*/, Reading& reading) {
       .samples = std::move(times);
 }
 
-// Never destroyed, because metrics may be read while the process ends. The child of a fork makes a
-// source of its own, because readings skip the sources of its parent.
+// Never destroyed, because metrics may be read while the process ends.
 constinit detail::FirstUse<detail::MetricsSource> source;
-const detail::ForgottenInForks<source> forget_source_in_forks;
 
 }  // namespace
 

@@ -4,7 +4,7 @@
 #include <openssl/x509.h>
 
 #include <string>
-#include <weft/detail/never_destroyed.hpp>
+#include <weft/detail/first_use.hpp>
 
 namespace weft::tls {
 
@@ -37,7 +37,7 @@ class Category final : public std::error_category {
     return {code, *this};
   }
 };
-constinit const detail::NeverDestroyed<Category> category;
+constinit detail::StaticObject<Category> category;
 
 class OpenSslCategory final : public std::error_category {
  public:
@@ -47,7 +47,7 @@ class OpenSslCategory final : public std::error_category {
     return reason != nullptr ? reason : "unknown OpenSSL error";
   }
 };
-constinit const detail::NeverDestroyed<OpenSslCategory> openssl_errors;
+constinit detail::StaticObject<OpenSslCategory> openssl_errors;
 
 class VerificationCategory final : public std::error_category {
  public:
@@ -56,7 +56,7 @@ class VerificationCategory final : public std::error_category {
     return std::string("certificate verify failed: ") + X509_verify_cert_error_string(code);
   }
 };
-constinit const detail::NeverDestroyed<VerificationCategory> verification_errors;
+constinit detail::StaticObject<VerificationCategory> verification_errors;
 
 }  // namespace
 

@@ -10,19 +10,11 @@ namespace weft::pool {
 constinit detail::ThreadMutex Listing::mutex_;
 constinit Listing* Listing::first_ = nullptr;
 constinit Listing* Listing::last_ = nullptr;
-constinit unsigned Listing::all_forks_ = 0;
 
 constinit Listing::Taken* Listing::taken_ = nullptr;
 
-// Excluded from thread-safety analysis, because one function locks the mutex and another unlocks
-// it.
-const detail::ForkHandlers Listing::fork_handlers_(
-    detail::ForkHandlers::Locks::outer, []() WEFT_NOT_ANALYZED { mutex_.lock(); },
-    []() WEFT_NOT_ANALYZED { mutex_.unlock(); },
-    []() WEFT_NOT_ANALYZED {
-      ++all_forks_;
-      mutex_.unlock();
-    });
+const detail::HeldOverForks<Listing::mutex_, detail::ForkHandlers::Locks::outer>
+    Listing::held_over_forks_;
 
 Listing::Taken& Listing::taken() {
   if (taken_ == nullptr) taken_ = new Taken;
@@ -34,7 +26,6 @@ Listing::Listing(PoolCore& core) : core_(core), process_(detail::simulated_proce
   const std::string_view name = core.options().name;
   while (!name.empty() && !taken().emplace(process_, name, ++number_).second) {
   }
-  forks_ = all_forks_;
   previous_ = last_;
   (previous_ == nullptr ? first_ : previous_->next_) = this;
   last_ = this;
@@ -51,7 +42,7 @@ void Listing::visit_all(const std::function<void(PoolCore&)>& visit) {
   const std::uint64_t process = detail::simulated_process();
   const detail::Guard lock(mutex_);
   for (const Listing* each = first_; each != nullptr; each = each->next_) {
-    if (each->forks_ == all_forks_ && each->process_ == process) visit(each->core_);
+    if (each->forks_ == detail::forks() && each->process_ == process) visit(each->core_);
   }
 }
 

@@ -44,18 +44,14 @@ class Listing {
   static detail::ThreadMutex mutex_;
   static Listing* first_ WEFT_GUARDED_BY(mutex_);
   static Listing* last_ WEFT_GUARDED_BY(mutex_);
-  // The number of forks between the first process and this process.
-  static unsigned all_forks_ WEFT_GUARDED_BY(mutex_);
   // Null before the first pool. Never destroyed, because a static pool may be destroyed later.
   static Taken* taken_ WEFT_GUARDED_BY(mutex_);
-  static const detail::ForkHandlers fork_handlers_;
+  static const detail::HeldOverForks<mutex_, detail::ForkHandlers::Locks::outer> held_over_forks_;
 
   PoolCore& core_;
-  unsigned number_ = 0;  // Starts at 1; 0 if the pool has no name.
-  // The value of all_forks_ when this object was made: it shows whether this process made the
-  // object.
-  unsigned forks_ = 0;
-  const std::uint64_t process_;  // 0 outside of simulations.
+  unsigned number_ = 0;                          // Starts at 1; 0 if the pool has no name.
+  const std::uint32_t forks_ = detail::forks();  // Shows whether this process made the object.
+  const std::uint64_t process_;                  // 0 outside of simulations.
   Listing* next_ WEFT_GUARDED_BY(mutex_) = nullptr;
   Listing* previous_ WEFT_GUARDED_BY(mutex_) = nullptr;
 };

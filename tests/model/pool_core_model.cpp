@@ -35,6 +35,7 @@ namespace weft::detail {
 constexpr bool is_never_tracing() noexcept { return false; }
 bool runtime_is_ending() noexcept { return false; }
 std::size_t processors() noexcept { return 2; }
+std::uint32_t forks() noexcept { return 0; }
 ForkHandlers::ForkHandlers(Locks, Function, Function, Function)
     : before_(nullptr), in_parent_(nullptr), in_child_(nullptr) {}
 [[noreturn]] void end_with_thread() noexcept { std::abort(); }

@@ -3,14 +3,21 @@
 // threads may make the object or value, and all of them use the first one.
 #pragma once
 
+#include <array>
+#include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <new>
+#include <utility>
 #include <weft/detail/atomic.hpp>
+#include <weft/detail/fork.hpp>
 
 namespace weft::detail {
 
-// An object that is never destroyed.
+// An object that is never destroyed. The child of a fork makes an object of its own, because the
+// parent's object may have state of threads or fibers that the child does not have.
 // Order
-//   [made]  get() publishes the object (acq_rel) -> another get() loads it (acquire): the object is
+//   [made]  get() stores made_ (acq_rel) -> another get() loads it (acquire): the object is
 //           complete.
 template <class T>
 class FirstUse {
@@ -20,22 +27,61 @@ class FirstUse {
   FirstUse& operator=(const FirstUse&) = delete;
 
   // Returns the object. If there is none, `make` returns it as a std::unique_ptr.
-  // Throws: what `make` throws.
+  // Throws: what `make` throws, and std::bad_alloc.
   template <class Make>
   [[nodiscard]] T& get(Make make) {
-    if (T* made = object_.load(acquire)) return *made;  // [made]
-    std::unique_ptr<T> own = make();
-    T* other = nullptr;
-    if (!object_.compare_exchange_strong(other, own.get(), acq_rel, acquire))
-      return *other;  // [made]
-    return *own.release();
+    Made* made = made_.load(acquire);  // [made]
+    if (made != nullptr && made->forks == forks()) return *made->object;
+    auto own = std::make_unique<Made>(Made{make(), forks()});
+    if (made_.compare_exchange_strong(made, own.get(), acq_rel, acquire)) {  // [made]
+      made = own.release();
+    }
+    return *made->object;
   }
-  // Makes the next get() make another object. The child of a fork calls it if the object has state
-  // of threads or fibers that the child does not have. Relaxed: the child has one thread.
-  void forget() noexcept { object_.store(nullptr, relaxed); }
 
  private:
-  Atomic<T*> object_{nullptr};
+  struct Made {
+    std::unique_ptr<T> object;
+    std::uint32_t forks;
+  };
+  Atomic<Made*> made_{nullptr};
+};
+
+// A small object that is never destroyed, and for which get() allocates no memory. (A constinit
+// variable would be destroyed at the end of the process, when other static objects may still use
+// it, and would be linked into programs that do not use it.)
+// Order
+//   [made]  get() stores made_ (acq_rel) -> another get() loads it (acquire): the object is
+//           complete.
+template <class T>
+class StaticObject {
+ public:
+  constexpr StaticObject() noexcept = default;
+  StaticObject(const StaticObject&) = delete;
+  StaticObject& operator=(const StaticObject&) = delete;
+
+  [[nodiscard]] const T& get() noexcept {
+    if (const T* made = made_.load(acquire)) return *made;  // [made]
+    // Relaxed: the place is used by this thread only.
+    const std::size_t place = taken_.fetch_add(1, relaxed);
+    if (place < places_.size()) {
+      const T* const own = ::new (places_[place].bytes) T;
+      const T* none = nullptr;
+      (void)made_.compare_exchange_strong(none, own, acq_rel, acquire);  // [made]
+    }
+    // If all places are taken, other threads are about to store the object.
+    const T* made = made_.load(acquire);                 // [made]
+    while (made == nullptr) made = made_.load(acquire);  // [made]
+    return *made;
+  }
+
+ private:
+  struct alignas(T) Place {
+    std::byte bytes[sizeof(T)];
+  };
+  Atomic<const T*> made_{nullptr};
+  Atomic<std::size_t> taken_{0};
+  std::array<Place, 8> places_{};
 };
 
 // Returns the result of kCompute(), which is the same at each call, and computes it only if no call

@@ -6,6 +6,9 @@
 
 namespace weft::detail {
 
+// Returns the number of forks between the first process and this process.
+[[nodiscard]] std::uint32_t forks() noexcept;
+
 // Functions that each fork() calls: `before` before the fork, and then `in_parent` in the parent
 // and `in_child` in the child. Each object is a constant of a namespace, so that all objects exist
 // before main() begins. If an object were made when its library is first used, another thread could
@@ -33,25 +36,16 @@ class ForkHandlers {
   ForkHandlers* next_ = nullptr;
 };
 
-// Holds an inner lock during each fork, so that the child finds it unlocked.
-template <ThreadMutex& kMutex>
+// Holds a lock during each fork, so that the child finds it unlocked.
+template <ThreadMutex& kMutex, ForkHandlers::Locks kLocks = ForkHandlers::Locks::inner>
 class HeldOverForks : public ForkHandlers {
  public:
   // Not analyzed: one function releases the lock that another function takes.
   HeldOverForks()
       : ForkHandlers(
-            Locks::inner, []() WEFT_NOT_ANALYZED { kMutex.lock(); },
+            kLocks, []() WEFT_NOT_ANALYZED { kMutex.lock(); },
             []() WEFT_NOT_ANALYZED { kMutex.unlock(); },
             []() WEFT_NOT_ANALYZED { kMutex.unlock(); }) {}
-};
-
-// Makes each child of a fork forget an object that kObject.forget() forgets.
-template <auto& kObject>
-class ForgottenInForks : public ForkHandlers {
- public:
-  ForgottenInForks()
-      : ForkHandlers(
-            Locks::inner, [] {}, [] {}, [] { kObject.forget(); }) {}
 };
 
 }  // namespace weft::detail

@@ -71,7 +71,7 @@ class MetricsSource {
   const Add add_;
   const List list_;
   unsigned number_ = 1;          // Distinguishes sources with the same kind and name.
-  unsigned forks_ = 0;           // The number of forks before the source was made.
+  const std::uint32_t forks_;    // The number of forks before the source was made.
   const std::uint64_t process_;  // 0 outside of simulations.
   MetricsSource* next_ = nullptr;
   MetricsSource* previous_ = nullptr;

@@ -1,4 +1,4 @@
-#include <weft/detail/never_destroyed.hpp>
+#include <weft/detail/first_use.hpp>
 #include <weft/http/error.hpp>
 
 #include <string>
@@ -104,7 +104,7 @@ class Category final : public std::error_category {
     return malformed != nullptr ? malformed : message_of(static_cast<Errc>(code));
   }
 };
-constinit const detail::NeverDestroyed<Category> category;
+constinit detail::StaticObject<Category> category;
 
 class KindCategory final : public std::error_category {
  public:
@@ -120,7 +120,7 @@ class KindCategory final : public std::error_category {
            message_of_malformed(static_cast<Errc>(code.value())) != nullptr;
   }
 };
-constinit const detail::NeverDestroyed<KindCategory> kinds;
+constinit detail::StaticObject<KindCategory> kinds;
 
 }  // namespace
 
