@@ -126,8 +126,8 @@ int word_of(const sem_t& semaphore, std::size_t index) noexcept {
 }
 
 // The word that differs between shared and private semaphores, and its value in a private
-// semaphore.
-struct SharedWord {
+// semaphore. Aligned so that an atomic SharedWord needs no lock.
+struct alignas(8) SharedWord {
   int if_private = 0;
   std::uint16_t index = 0;
   bool is_known = false;
