@@ -13,8 +13,8 @@ namespace weft {
 
 namespace detail {
 
-// The untyped core of Barrier: counts arrivals, and releases the waiters when the last arriver has
-// completed the phase.
+// The untyped core of Barrier. It counts arrivals, and releases the waiters when the last arriver
+// has completed the phase.
 // Invariants
 //   I1  Only complete() changes phase_. The last arriver of a phase calls complete() while all
 //       other callers wait or have returned, so no caller arrives meanwhile.
@@ -62,7 +62,7 @@ struct NoCompletion {
 // Ordering: each arrival synchronizes with the start of the completion function. The end of that
 // function synchronizes with the return of each wait.
 // Lifetime: the barrier may be destroyed once every wait has returned. If all callers use
-// arrive_and_wait(), the first return from the last phase is enough.
+// arrive_and_wait(), it may be destroyed once the first call has returned from the last phase.
 template <class CompletionFunction = detail::NoCompletion>
 class Barrier {
   static_assert(std::is_nothrow_invocable_v<CompletionFunction&>,
@@ -104,7 +104,7 @@ class Barrier {
     WEFT_TELL_LATE_WAIT(barrier, core_.wait_until(token.phase_, Deadline::past()));
     (void)core_.wait_until(token.phase_, {});
   }
-  // Waits as wait() does; returns false if `until` ended the wait. Even then, the arrival counts.
+  // Waits as wait() does; returns false if `until` ended the wait. The arrival is never undone.
   [[nodiscard]] bool wait_until(const arrival_token& token, const Until& until) noexcept {
     return core_.wait_until(token.phase_, until);
   }

@@ -16,8 +16,8 @@ namespace weft {
 
 namespace detail {
 
-// One call of `callable` and its outcome. The calling fiber is parked until the call has ended, so
-// `state` only stores the outcome and wakes no fiber.
+// One call of `callable` and its outcome. `state` only stores the outcome; the helper wakes the
+// calling fiber through `waker`.
 template <class F>
 struct BlockingCallOf : BlockingCall {
   explicit BlockingCallOf(F& function) noexcept
@@ -36,16 +36,16 @@ struct BlockingCallOf : BlockingCall {
 }  // namespace detail
 
 // Runs `callable` on a helper thread while the calling fiber is parked, and returns its result. Use
-// it for calls that would block a worker: file access, name resolution, locks of other libraries,
-// long computations. A plain thread runs `callable` itself. The helper is a plain thread, so
-// `callable` may use weft as plain threads do, and runs in the caller's context (context.hpp).
+// it for calls that would block a worker: file access, name resolution, other libraries' locks,
+// long computations. On a plain thread, blocking() calls `callable` directly. The helper is a plain
+// thread, so `callable` may use weft as plain threads do, in the caller's context (context.hpp).
 //
 // The runtime starts helpers on demand, up to RuntimeOptions::max_blocking_threads, and ends them
 // after 10 s without work. At this limit, further calls wait; therefore `callable` must not wait
-// for a later call. A call cannot end early, because it uses the caller's stack. A round trip takes
-// 10 to 30 us, mostly for two wakeups (bench/blocking_bench, a busy virtual machine, 2 processors).
+// for later calls. A call cannot end early, because it uses the caller's stack. A round trip takes
+// 10 to 30 us, mostly for two wakeups (bench/blocking_bench, busy 2-processor virtual machine).
 // Context: fibers and plain threads; parks a fiber.
-// Throws: what `callable` throws; std::system_error if the system refuses a needed thread.
+// Throws: what `callable` throws; std::system_error if the system cannot create a needed thread.
 // Ordering: the call synchronizes with the start of `callable`. The end of `callable` synchronizes
 // with the return of the call.
 template <std::invocable F>
@@ -69,7 +69,7 @@ T await_future(std::future<T> future) {
   return future.get();
 }
 
-// The overloads below exist only for their error messages.
+// This overload exists only for its error message.
 template <class F>
 requires(!std::invocable<F>) void blocking(F&&) {
   static_assert(detail::kFits<F>, "weft::blocking: the callable must take no arguments");

@@ -30,10 +30,10 @@ class BlockingGroup;
 
 namespace detail {
 
-// One call on a thread of a group. The caller and this thread share the ownership of the object,
-// because either may use the object last.
+// One call on a group's thread. The caller and the thread share it until both have called leave().
 // Order
-//   [owner]  the first leave() (acq_rel) -> the second leave() (acq_rel), which frees the call.
+//   [owner]  The first leave() decrements owners (release) -> the second leave() decrements it
+//            (acquire): it then sees all uses of the object by the other side, and deletes it.
 struct GroupCall : BlockingCall {
   GroupCall(void (*how)(BlockingCall&) noexcept, BlockingGroup& home) noexcept
       : BlockingCall{how}, group(home) {}
@@ -90,7 +90,7 @@ struct GroupCallOf final : GroupCall {
 }  // namespace detail
 
 struct BlockingGroupOptions {
-  std::string name = "group";   // The name of the group; the threads get its first characters.
+  std::string name = "group";   // Thread names contain the first characters of `name`.
   std::size_t max_threads = 4;  // At least 1.
   // The maximum number of calls that wait for a thread; the group refuses further calls with
   // Errc::full. A waiting call no longer counts once its caller stops waiting.
@@ -102,7 +102,7 @@ struct BlockingGroupOptions {
 // The statistics of a BlockingGroup, which may be stale.
 struct BlockingGroupStats {
   std::size_t threads = 0;
-  std::size_t running = 0;     // Threads that make calls, even if the caller stopped waiting.
+  std::size_t running = 0;     // Calls in progress, even if the caller has stopped waiting.
   std::size_t waiting = 0;     // Calls that have not begun yet.
   std::uint64_t finished = 0;  // Calls that have ended.
   std::uint64_t given_up = 0;  // Calls whose caller stopped waiting before the call ended.
@@ -116,20 +116,20 @@ struct BlockingGroupStats {
 class BlockingGroup {
  public:
   // Creates a group without threads; calls start threads on demand.
-  // Throws: std::bad_alloc, std::system_error if fork handlers cannot be registered.
+  // Throws: std::bad_alloc, and std::system_error if fork handlers cannot be registered.
   explicit BlockingGroup(BlockingGroupOptions options = {});
-  // Waits for all calls that have begun. No caller may be in run(). In a fiber, a thread of
-  // blocking() performs this wait; if that thread cannot start, the fiber blocks its worker.
+  // Waits for all calls that have begun. No caller may be in run(). On a fiber, the wait runs on a
+  // thread of blocking(). If that thread cannot start, the fiber blocks its worker.
   ~BlockingGroup();
-  // With a const parameter, g++ would bind the braces in BlockingGroup({}) to the parameter.
+  // With a const parameter, BlockingGroup({}) would be ambiguous for g++.
   BlockingGroup(BlockingGroup&) = delete;
   BlockingGroup& operator=(const BlockingGroup&) = delete;
 
   // Runs `callable` on a thread of the group, in the caller's context (context.hpp), and returns
   // its result. `callable` must own everything that it uses, because it is moved to the heap and
-  // may outlive the wait. If `until` ends the wait before the call begins, the call is destroyed.
+  // may outlive the wait. If `until` ends the wait before the call begins, `callable` never runs.
   // If `until` ends the wait later, the call continues to its end, but its result is dropped.
-  // Errors: Errc::timed_out, cancelled, full; the system's error if it refuses the only thread.
+  // Errors: Errc::timed_out, cancelled, full; the system's error if no thread exists or can start.
   // Throws: what `callable` throws, what moving it or its result throws, std::bad_alloc.
   // Ordering: run() synchronizes with the start of the call. The end of the call synchronizes with
   // a successful return of run().

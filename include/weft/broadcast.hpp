@@ -30,7 +30,7 @@ class Subscription;
 //   });
 //   (void)prices.send(price);
 //
-// A send copies nothing per subscription and wakes only receivers that wait; a receive copies the
+// A send copies nothing per subscription and wakes only waiting receivers; each receive copies the
 // value. A T that is larger than 64 bytes, or whose copies or swaps may throw, is kept on the heap.
 // With T = std::shared_ptr<const Big>, no Big is copied. close() works like Channel::close().
 // Context: fibers and plain threads; send(), send_until() and send_for() park.
@@ -38,26 +38,26 @@ class Subscription;
 // Ordering: a send synchronizes with each receive of its value, and close() with a receive that
 // reports the end. A receive that makes room synchronizes with the send that waited for the room.
 // Lifetime: the broadcast must outlive its subscriptions and all calls.
-// Fairness: FIFO, for senders.
+// Fairness: FIFO among senders.
 template <class T>
 class Broadcast {
   static_assert(std::is_copy_constructible_v<T>, "each subscriber is given a copy");
 
  public:
   // Creates a broadcast that keeps `capacity` values.
-  // Throws: std::invalid_argument for 0, std::bad_alloc.
+  // Throws: std::invalid_argument if `capacity` is 0, and std::bad_alloc.
   explicit Broadcast(std::size_t capacity)
       : core_(capacity, values_), value_(std::make_unique<Value[]>(capacity)) {}
   Broadcast(const Broadcast&) = delete;
   Broadcast& operator=(const Broadcast&) = delete;
 
-  // Makes a subscription, which receives only later values and must not outlive the broadcast.
+  // Makes a subscription, which receives only values sent later and must not outlive the broadcast.
   [[nodiscard]] Subscription<T> subscribe(OnLag on_lag = OnLag::drop_oldest) noexcept {
     return Subscription<T>(core_, on_lag);
   }
 
-  // Sends `value` to all subscriptions. Parks while a subscription with OnLag::hold_senders has not
-  // received the value that `value` replaces. Returns false if the broadcast is closed.
+  // Sends `value` to all subscriptions. Parks while the broadcast is full and a subscription with
+  // OnLag::hold_senders has not received the oldest value. Returns false after close().
   [[nodiscard]] bool send(T value) { return send_until(std::move(value), {}) == ChannelStatus::ok; }
   // Waits as send() does, but `until` may end the wait. `value` is always moved from.
   [[nodiscard]] ChannelStatus send_until(T value, const Until& until) {
@@ -75,7 +75,7 @@ class Broadcast {
   }
 
   // Closes the broadcast and wakes all waiters. Subscriptions still receive the values that they
-  // have not seen. Returns true for the call that closed the broadcast, false for later calls.
+  // have not seen. Returns true if this call closed the broadcast, false if an earlier call did.
   bool close() noexcept { return core_.close(); }
 
   // Returns the capacity that was passed to the constructor.
@@ -87,7 +87,7 @@ class Broadcast {
   // Returns whether close() has been called; once true, it stays true.
   [[nodiscard]] bool is_closed_hint() const noexcept { return core_.is_closed_hint(); }
 
-  // Returns the internal core, which a select uses.
+  // Returns the internal core, for use by select().
   [[nodiscard]] detail::BroadcastCore& core() noexcept { return core_; }
 
  private:
@@ -108,7 +108,7 @@ class Broadcast {
 
   Values values_{*this};
   detail::BroadcastCore core_;
-  const std::unique_ptr<Value[]> value_;  // The kept values, indexed by place.
+  const std::unique_ptr<Value[]> value_;  // The kept values, at their positions in the ring.
 };
 
 // Receives the values of a Broadcast for one subscriber.
@@ -118,7 +118,7 @@ class Broadcast {
 template <class T>
 class [[nodiscard]] Subscription {
  public:
-  // Takes over `other`, which no call may be using. Then `other` can only be destroyed or assigned.
+  // Takes over `other`; no call may be using it. Afterwards, destroy `other` or assign to it.
   Subscription(Subscription&& other) noexcept
       : core_(std::exchange(other.core_, nullptr)), reader_(other.reader_) {}
   // Takes over `other`, then ends the previous subscription of this object.
@@ -133,8 +133,8 @@ class [[nodiscard]] Subscription {
     if (core_ != nullptr) core_->unsubscribe(reader_);
   }
 
-  // Parks until there is an unseen value, and returns the value. Returns nothing if the broadcast
-  // is closed and drained, or if is_disconnected().
+  // Parks until there is an unseen value, and returns the value. Returns an empty optional if the
+  // broadcast is closed and drained, or if is_disconnected() is true.
   [[nodiscard]] std::optional<T> receive() {
     std::optional<T> value;
     (void)receive_until(value, {});
@@ -160,9 +160,9 @@ class [[nodiscard]] Subscription {
   // Returns whether a receive found that the subscription had fallen behind (OnLag::disconnect).
   [[nodiscard]] bool is_disconnected() const noexcept { return reader_.is_disconnected; }
 
-  // Returns the internal core, which a select uses.
+  // Returns the internal core, for use by select().
   [[nodiscard]] detail::BroadcastCore& core() noexcept { return *core_; }
-  // Returns the position of the subscription in the core, which a select uses.
+  // Returns the subscription's position in the core, for use by select().
   [[nodiscard]] detail::BroadcastReader& reader() noexcept { return reader_; }
 
  private:
@@ -203,7 +203,7 @@ class SubscriptionCase final : public SelectCase {
     return subscription_.core().try_receive(subscription_.reader(), &value_) !=
            ChannelStatus::would_wait;
   }
-  // The select holds the lock, which the lock analysis cannot detect.
+  // The select holds the lock; the lock analysis cannot detect this.
   bool is_ready() noexcept override WEFT_NOT_ANALYZED {
     // If the select must wait, it waits for the value with this number.
     waiter().amount = subscription_.reader().next;
@@ -237,8 +237,8 @@ class BroadcastCase final : public StatusCase<Handler> {
 }  // namespace detail
 
 // Returns a select case that receives a value. During the select, no other call may use the
-// subscription. The handler takes a std::optional<T>, which is empty if no more values can arrive.
-// Then the case stays ready.
+// subscription. The handler takes a std::optional<T>, which is empty if no more values can arrive;
+// the case then stays ready.
 // Context, Throws: the same as for on_stop().
 template <class T, std::invocable<std::optional<T>> Handler>
 [[nodiscard]] auto on_receive(Subscription<T>& subscription, Handler handler) {

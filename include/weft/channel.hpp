@@ -30,11 +30,11 @@ class SendCase;
 // Throws: nothing, except from the constructor and receive_batch().
 // Ordering: a send synchronizes with the receive of its value, and close() with a receive that
 // reports closed. On an unbuffered channel the receive synchronizes with the return of the send.
-// Fairness: FIFO, for senders and for receivers.
+// Fairness: FIFO among senders and among receivers.
 // Invariants, under lock_. A select may wait both to send and to receive, but it must not receive
 // its own value.
-//   I1  Receivers wait only while the buffer is empty and no other caller waits to send.
-//   I2  Senders wait only while the buffer is full and no other caller waits to receive.
+//   I1  Receivers wait only while the buffer is empty and no other caller is waiting to send.
+//   I2  Senders wait only while the buffer is full and no other caller is waiting to receive.
 //   I3  No caller waits once closed_ is set.
 template <class T>
 class Channel {
@@ -50,7 +50,7 @@ class Channel {
   }
   Channel(const Channel&) = delete;
   Channel& operator=(const Channel&) = delete;
-  // Destroys the buffered values. No caller may use the channel any more.
+  // Destroys the buffered values. No caller may still be using the channel.
   ~Channel() {
     while (count_ > 0) drop_front();
     delete[] buffer_;
@@ -67,7 +67,7 @@ class Channel {
       detail::give_way_if_due();
       return true;
     }
-    // The wait is inlined into the caller, because each return after a switch is mispredicted. The
+    // The wait is inlined to save a return, because each return after a switch is mispredicted. The
     // waiter gets the address of this copy, so the argument itself can stay in a register.
     T kept(std::move(value));
     if (closed_ || !receivers_.empty()) {
@@ -116,12 +116,12 @@ class Channel {
 
   // Parks until it can return a value. Returns nothing if the channel is closed and drained.
   [[nodiscard]] std::optional<T> receive() WEFT_NOT_ANALYZED {
-    // The turn is checked before lock(), because loads after an atomic operation wait for it.
+    // The turn is checked before lock(), because an atomic operation delays the loads after it.
     const bool turn_is_over = detail::is_turn_over();
     lock_.lock();
     // An available value is constructed directly in the return slot, or in a register if it is
-    // small. An optional whose address escapes is written in parts but read as a whole. This costs
-    // a dozen cycles if the read directly follows the writes.
+    // small. If a function got the address of the optional, the compiler would write the optional
+    // in parts, and reading all of it at once would cost a dozen cycles more.
     if (count_ > 0 && !turn_is_over) [[likely]]
       return take_front();
     if (detail::Waiter* sender = count_ > 0 ? nullptr : senders_.claim_front()) {
@@ -145,8 +145,8 @@ class Channel {
                                           std::chrono::duration<Rep, Period> duration) {
     return receive_until(value, Deadline::after(duration));
   }
-  // Parks for a value, then appends it and up to `most` - 1 buffered values to `values`. Returns
-  // their number: 0 if the channel is closed and drained, `until` ended the wait, or `most` is 0.
+  // Waits for a value, then appends up to `most` available values to `values`. Returns how many it
+  // appended: 0 if the channel is closed and drained, `until` ended the wait, or `most` is 0.
   // Throws: std::bad_alloc, before the call receives a value.
   [[nodiscard]] std::size_t receive_batch(std::vector<T>& values, std::size_t most,
                                           const Until& until = {}) {
@@ -163,7 +163,7 @@ class Channel {
 
   // The iterator of a range-based for loop, which ends when the channel is closed and drained.
   using Iterator = detail::ChannelIterator<T>;
-  // Receives the first value of a loop; parks. Each value goes to one loop, even if several run.
+  // Receives the first value for a loop; parks. Each value goes to only one of several loops.
   [[nodiscard]] Iterator begin() { return Iterator(*this); }
   // Returns the sentinel. An iterator is equal to it once the channel is closed and drained.
   [[nodiscard]] std::default_sentinel_t end() const noexcept { return {}; }
@@ -183,10 +183,10 @@ class Channel {
   bool close() noexcept {
     lock_.lock();
     const bool closed_now = !std::exchange(closed_, true);
-    // No caller can begin to wait now, so waiters are woken in small batches. The data of a batch
-    // is then still in the cache when its waiters are woken. The last waiter of each batch is woken
-    // only after the next batch has been claimed. A waiter that has not been woken is still in a
-    // send or a receive, which keeps the channel alive.
+    // No caller can begin to wait now, so waiters can be claimed and woken in small batches. The
+    // data of a batch is still in the cache when its waiters are woken. The last waiter of each
+    // batch is woken only after the next batch has been claimed. A waiter that has not been woken
+    // is still in a send or a receive, which keeps the channel alive.
     detail::Waiter* left_out = nullptr;
     while (detail::Waiter* some = claim_some_and_unlock()) {
       if (left_out != nullptr) detail::wake(left_out->waker);
@@ -280,7 +280,7 @@ class Channel {
     const LeaveFront leave{*this};
     return std::optional<T>(std::in_place, std::move(buffer_[head_].value));
   }
-  // Frees the first place, whose value has been moved out; releases the lock.
+  // Frees the buffer entry whose value has been moved out, and releases the lock.
   void leave_front() noexcept WEFT_NOT_ANALYZED {
     drop_front();
     detail::Waiter* sender = senders_.claim_front();
@@ -328,7 +328,7 @@ class Channel {
   static ChannelStatus outcome(detail::Claim::Winner winner, const detail::Waiter& self) noexcept {
     if (winner == detail::Claim::kNotifier)
       return self.granted ? ChannelStatus::ok : ChannelStatus::closed;
-    // The call did not park if a stop had been requested before.
+    // If a stop was already requested, the fiber did not park, so given_way() may yield.
     return given_way(winner == detail::Claim::kClock ? ChannelStatus::timed_out
                                                      : ChannelStatus::stopped);
   }
@@ -389,7 +389,7 @@ class Channel {
   std::size_t head_ WEFT_GUARDED_BY(lock_) = 0;
   std::size_t count_ WEFT_GUARDED_BY(lock_) = 0;
   const std::size_t capacity_;
-  Place* buffer_ = nullptr;  // Owned; a unique_ptr would take a quarter of the compile time.
+  Place* buffer_ = nullptr;  // Owned. A unique_ptr would cause a quarter of the compilation time.
   detail::WaitList senders_ WEFT_GUARDED_BY(lock_);
   detail::WaitList receivers_ WEFT_GUARDED_BY(lock_);
 };

@@ -22,7 +22,7 @@ template <class T>
 class ChannelCloser {
  public:
   // Creates the first copy; the release of the last copy closes `channel`.
-  // Throws: std::bad_alloc; the channel is then closed.
+  // Throws: std::bad_alloc; in this case, the channel is closed.
   explicit ChannelCloser(Channel<T>& channel)
       : channel_(&channel, [](Channel<T>* closed) noexcept { closed->close(); }) {}
 

@@ -78,9 +78,9 @@ class ConditionVariable {
   }
 
  private:
-  // One wait. The wait enters the list before its caller parks, so a notifier may find it while the
-  // user's unlock() runs. The notifier and the waiter synchronize through handover_, which the
-  // waiter holds until its registers are saved. The second to lock it sees the writes of the first.
+  // One wait, which is added to the list before its caller parks. A notifier may therefore find it
+  // during lock.unlock(). The notifier and the waiter synchronize through handover_, which the
+  // waiter holds until its registers are saved. Whichever locks it last sees the other's writes.
   class Wait : detail::Waiter {
    public:
     Wait(ConditionVariable& condition, const Until& until) noexcept;
@@ -90,7 +90,7 @@ class ConditionVariable {
     Wait(const Wait&) = delete;
     Wait& operator=(const Wait&) = delete;
 
-    // Parks until the wait ends, unless it has been notified. May be called at most once.
+    // Parks until the wait ends, unless it has already been notified. May be called at most once.
     std::cv_status park() noexcept;
     // Only the notifier that has removed the wait from the list calls this function, with no lock
     // held. The wait may be destroyed as soon as the waiting caller has been woken.

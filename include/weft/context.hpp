@@ -28,20 +28,20 @@ namespace detail {
 // core records whether and why the context is cancelled, its values, and its parent's core.
 // Invariants
 //   I1  The caller that changes clock_state_ from none to setting writes clock_. The caller that
-//       changes it from set to ended reads clock_. Unchecked: clock_state_ records no caller.
+//       changes it from set to ended reads clock_. Unchecked: no field records these callers.
 //   I2  Only the Context that owns the core calls end(), and only once. Unchecked: a core does not
 //       record its owner.
 // Order
-//   [clock]   set_clock stores set (acq_rel) -> end stores ended (acq_rel): end sees clock_. If end
-//             stores first, set_clock's exchange fails (acquire), and set_clock stops the clock.
-//   [values]  add_value pushes a value (release) -> find_value and the destructor load the newest
-//             (acquire), and see this and all older values.
+//   [clock]   set_clock() stores `set` (release) -> end() stores `ended` (acquire): end() then sees
+//             clock_. If end() is first, set_clock() sees `ended` and stops the clock itself.
+//   [values]  add_value() pushes a value (release) -> find_value() and the destructor load values_
+//             (acquire): they then see this value and all older values.
 class ContextCore : public SharedContext {
  public:
   // Makes a core whose context ends at `deadline` or, if `parent` is not null, when `parent` ends.
   // Throws: std::bad_alloc.
   [[nodiscard]] static ContextShare make(ContextCore* parent, Deadline deadline);
-  // Called by the owner: cancels the context, stops the timer, and detaches from the parent.
+  // Cancels the context, stops the timer, and stops following the parent. Only the owner calls it.
   void end() noexcept;
 
   // Cancels the context. Returns false if an earlier call or the deadline has already ended it.
@@ -51,7 +51,7 @@ class ContextCore : public SharedContext {
   [[nodiscard]] Deadline deadline() const noexcept { return deadline_; }
   // Returns a token, which reports a stop at the deadline only if set_clock() was called.
   [[nodiscard]] const std::stop_token& token() const noexcept { return token_; }
-  // Sets the timer for the deadline, unless it has been set. Throws what call_at() throws.
+  // Sets the timer for the deadline, unless it has already been set. Throws what call_at() throws.
   void set_clock();
   [[nodiscard]] const ContextCore* parent() const noexcept { return parent_; }
 
@@ -109,8 +109,8 @@ class ContextKey {
 //   if (channel.receive_until(value, request) != ChannelStatus::ok) return request.status();
 //
 // Cancellation is permanent, and interrupts no running code. A context must outlive the calls that
-// use it. Its children, and the fibers that carry it, may outlive it. The end of a context cancels
-// these children and fibers, which keep its values.
+// use it. Its children, and the fibers that carry it, may outlive it. When the context ends, these
+// children and fibers are cancelled, but can still read its values.
 // Context: fibers and plain threads, several at once; no call parks.
 // Throws: std::bad_alloc; set() also throws what moving the value throws.
 // Ordering: cancel() synchronizes with the return of every wait that it ends.
@@ -156,7 +156,7 @@ class Context {
   [[nodiscard]] Until until() const noexcept { return {core_.deadline(), core_.token()}; }
   // Converts the context to the limit of a wait, as until() does.
   operator Until() const noexcept { return until(); }  // NOLINT: a context is a limit.
-  // Returns a token for code that takes stop tokens. The first call sets a timer for any deadline.
+  // Returns the context's stop token. If there is a deadline, the first call sets a timer for it.
   // Throws: whatever call_at() throws, for example Errc::no_runtime.
   [[nodiscard]] std::stop_token token() const {
     core_.set_clock();
@@ -166,15 +166,15 @@ class Context {
   // Returns whether this context is `other` or a descendant of `other`.
   [[nodiscard]] bool is_within(const Context& other) const noexcept;
 
-  // Attaches a value, which get() also returns for children and in fibers that carry the context. A
-  // later call replaces the value, but the context also keeps the old value.
+  // Attaches a value. get() also returns it in child contexts and in fibers that carry the context.
+  // A later call replaces the value. The old value stays alive, because get() returns pointers.
   // Ordering: the call synchronizes with each get() that returns its value or a later value.
   template <class T>
   void set(const ContextKey<T>& key, std::type_identity_t<T> value) {
     core_.add_value(&key, std::make_shared<const T>(std::move(value)));
   }
-  // Returns the key's newest value in this context or, if it has no value, in its nearest ancestor
-  // with a value. Returns null if no context has a value.
+  // Searches this context, its parent, and so on. Returns the newest value for `key` in the first
+  // context that has one. Returns null if no context has a value.
   template <class T>
   [[nodiscard]] const T* get(const ContextKey<T>& key) const noexcept {
     return static_cast<const T*>(core_.find_value(&key));
@@ -184,7 +184,7 @@ class Context {
   [[nodiscard]] detail::ContextCore& core() const noexcept { return core_; }
 
  protected:
-  // Makes the context that is part of `core`, for fibers that carry `core`.
+  // Makes the context inside `core`, which is the context of the fibers that share `core`.
   explicit Context(detail::ContextCore& core) noexcept : core_(core) {}
 
  private:
@@ -192,10 +192,10 @@ class Context {
   detail::ContextCore& core_;
 };
 
-// While this object lives, `context` is the caller's context. The context limits the waits of the
+// While this object exists, `context` is the caller's context. The context limits the waits of the
 // calls that docs/semantics.md lists, unless the caller passes another limit. Scopes nest. Fibers
-// of spawn(), tasks of async(), and calls of run() and blocking() inherit the context, because the
-// caller joins them. Fibers of go() do not inherit it.
+// from spawn(), tasks from async(), and calls of run() and blocking() inherit the context, because
+// the caller joins them. Fibers from go() do not inherit it.
 // Context: the fiber or plain thread that creates the scope must destroy it; no call parks.
 class ContextScope : private detail::ContextNode {
  public:
@@ -221,7 +221,7 @@ namespace this_fiber {
 // Context: fibers and plain threads; does not park.
 [[nodiscard]] inline Until until() noexcept { return Until::ambient(); }
 
-// While this object lives, the caller has no context, so waits in clean-up code do not end early.
+// While this object exists, the caller has no context, so waits in clean-up code do not end early.
 // Context: as for ContextScope.
 class NoCancel : private ContextScope {
  public:

@@ -13,9 +13,9 @@
 // Each function whose name begins with async_ returns an object for co_await. Where a fiber would
 // park, the coroutine is suspended, and its thread is not blocked. The coroutine continues in a new
 // fiber of the current runtime, where it may make all calls that fibers may make. A call that can
-// finish at once does not suspend the coroutine. If a wait cannot start, its channel or handle is
-// unchanged. A coroutine must not be destroyed while it waits in an async_ call. A runtime's
-// destructor waits for all coroutines in async_ calls.
+// finish at once does not suspend the coroutine. A co_await that throws because it cannot wait does
+// not change the channel or handle. A coroutine must not be destroyed while it waits in an async_
+// call. A runtime's destructor waits for all coroutines in async_ calls.
 // Context: coroutines on any thread; calls suspend the coroutine and do not park.
 // Throws: a co_await that has to wait throws what go() throws, for example Errc::no_runtime.
 // Ordering: as for the corresponding calls that fibers make.
@@ -40,9 +40,9 @@ namespace detail {
 
 // These functions resume `coroutine` in a new fiber, when `one` is ready or at `deadline`. If
 // resume_when_ready() completes the case, it sets `completed`; otherwise the coroutine must
-// conclude the case. A call that throws has no effect. Neither function is inlined: a compiler may
-// put inlined variables into the coroutine's frame. Another thread may destroy this frame as soon
-// as it can resume the coroutine.
+// conclude the case. A call that throws has no effect. Neither function is inlined, because a
+// compiler may put an inlined function's variables into the coroutine's frame. Another thread may
+// destroy this frame as soon as it can resume the coroutine.
 void resume_when_ready(SelectCase& one, bool& completed, std::coroutine_handle<> coroutine,
                        WaitReason reason);
 void resume_at(Deadline deadline, std::coroutine_handle<> coroutine);
@@ -160,7 +160,7 @@ template <class T>
   return detail::JoinAwaiter<T>(handle);
 }
 // Suspends the coroutine until the deadline, unless the deadline has passed.
-// Throws: the co_await also throws std::bad_alloc.
+// Throws: the co_await may also throw std::bad_alloc.
 [[nodiscard]] inline auto async_sleep_until(Deadline deadline) {
   return detail::SleepAwaiter(deadline);
 }
@@ -172,7 +172,7 @@ template <class Rep, class Period>
 
 namespace detail {
 
-// Returns the awaiter that co_await makes from `awaitable`. Its type determines the result.
+// Returns the awaiter that co_await makes from `awaitable`. The awaiter determines the result type.
 template <class Awaitable>
 decltype(auto) awaiter_of(Awaitable&& awaitable) {
   if constexpr (requires { static_cast<Awaitable&&>(awaitable).operator co_await(); }) {

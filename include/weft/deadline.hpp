@@ -13,7 +13,7 @@ namespace weft {
 inline constexpr std::chrono::nanoseconds kNever = std::chrono::nanoseconds::max();
 
 // A moment in nanoseconds of CLOCK_MONOTONIC (std::chrono::steady_clock), or of the simulated clock
-// in a simulation (weft/sim.hpp). Changes of the wall clock have no effect. A moment more than 292
+// in a simulation (weft/sim.hpp). Changes to the wall clock have no effect. A moment more than 292
 // years from the clock's epoch becomes never() or past(). A duration that is NaN counts as 0.
 // Context: plain value; no call parks or throws.
 class Deadline {
@@ -26,13 +26,13 @@ class Deadline {
   Deadline(std::chrono::duration<Rep, Period> duration) noexcept  // NOLINT: on purpose.
       : Deadline(after(duration)) {}
 
-  // Returns a deadline that never passes: only the awaited event ends the wait.
+  // Returns a deadline that never passes, so only the awaited event ends the wait.
   [[nodiscard]] static constexpr Deadline never() noexcept {
     return Deadline(std::numeric_limits<std::int64_t>::max());
   }
-  // Returns a deadline that has passed: a wait with this deadline only polls.
+  // Returns a deadline that has passed, so a wait with this deadline only polls.
   [[nodiscard]] static constexpr Deadline past() noexcept { return Deadline(0); }
-  // Returns the deadline `monotonic` nanoseconds after the clock's epoch, or past() if negative.
+  // Returns the deadline `monotonic` nanoseconds after the clock's epoch; past() if it is negative.
   [[nodiscard]] static constexpr Deadline at_nanoseconds(std::int64_t monotonic) noexcept {
     return Deadline(monotonic < 0 ? 0 : monotonic);
   }
@@ -48,7 +48,7 @@ class Deadline {
       return by_distance(time);
     return at_nanoseconds(detail::saturated_nanoseconds(time.time_since_epoch()).count());
   }
-  // Converts a time of another clock to a deadline. Reads the other clock now; later changes of
+  // Converts a time of another clock to a deadline. Reads the other clock now; later changes to
   // that clock have no effect.
   template <class OtherClock, class Duration>
   [[nodiscard]] static Deadline at(std::chrono::time_point<OtherClock, Duration> time) noexcept {
@@ -79,7 +79,7 @@ class Deadline {
       std::chrono::time_point<OtherClock, Duration> time) noexcept {
     const detail::WideNanoseconds now =
         detail::wide_nanoseconds(OtherClock::now().time_since_epoch());
-    // The integers are wide, because both times may be far from the epoch of OtherClock.
+    // The integers are wide, so that neither a distant time nor a difference of times overflows.
     const detail::WideNanoseconds distance =
         detail::wide_nanoseconds(time.time_since_epoch()) - now;
     return distance <= 0 ? past() : after_nanoseconds(detail::clamp_nanoseconds(distance));

@@ -6,7 +6,7 @@
 namespace weft {
 
 // Owns an open descriptor and closes it in the destructor. It is move-only, and as small as an int.
-// A fiber cannot wait for events of a Descriptor; use net::TcpStream, io::Watch or a similar type.
+// A fiber cannot wait for events on a Descriptor; use net::TcpStream, io::Watch or a similar type.
 // Context: plain value; no call parks or throws.
 class Descriptor {
  public:

@@ -8,23 +8,23 @@ namespace weft {
 
 enum class Errc {
   no_runtime = 1,  // A plain thread called a function that needs a Runtime, but none exists.
-  // The number of fibers reached RuntimeOptions::max_fibers, no stack was available under
-  // refuse_without_stacks, or the process reached RuntimeOptions::memory_goal.
+  // The number of fibers reached RuntimeOptions::max_fibers, no stack was available and
+  // refuse_without_stacks was set, or the process reached RuntimeOptions::memory_goal.
   too_many_fibers,
   invalid_stack_size,  // SpawnOptions::stack_size > 16 MiB; equals std::errc::invalid_argument.
   closed,              // The channel, pool, socket, file or watch is closed.
-  full,                // The call could not be accepted without waiting.
+  full,                // There is no room, and the call must not wait for it.
   timed_out,           // The deadline ended the call; equals std::errc::timed_out.
   cancelled,           // A stop request ended the call; equals std::errc::operation_canceled.
   empty_task,          // The callable to run is empty; equals std::errc::invalid_argument.
-  too_many_waiting,    // The pool already has max_blocked submitters that wait.
+  too_many_waiting,    // The pool already has max_blocked waiting submitters.
   end_of_stream,       // The peer closed its side of the connection, or the file ended.
   too_heavy,           // The task's weight is above the capacity of its pool.
   already_watched,     // The runtime already watches the descriptor.
   signal_in_use,       // Another SignalSet or wait_signal() uses the signal.
 };
 
-// Returns the category of Errc, named "weft". It lives as long as the process.
+// Returns the category of Errc, named "weft". The object exists until the process ends.
 [[nodiscard]] const std::error_category& error_category() noexcept;
 
 // Converts an Errc, for comparisons such as `result.error == Errc::closed`.

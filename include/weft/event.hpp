@@ -6,14 +6,14 @@
 
 namespace weft {
 
-// A manual-reset event. A caller that waits when set() is called continues, even if the event is
-// reset before it runs. A wait takes the lock even if the event is set, which permits early
-// destruction (see Lifetime).
+// A manual-reset event. set() releases all current waiters, even if reset() runs before they do. A
+// wait always takes the lock, so it cannot return while set() is using the event (see Lifetime).
 // Context: fibers and plain threads; wait(), wait_until() and wait_for() park.
 // Ordering: set() synchronizes with each wait that it wakes or that finds the event set.
 // Lifetime: the event may be destroyed once every wait has returned, even before set() returns.
 // Order
-//   [set]  set stores set_ (release) -> is_set_hint loads it (acquire).
+//   [set]  set() stores set_ (release) -> is_set_hint() loads true (acquire): its caller then sees
+//          all writes that were made before set().
 class Event {
  public:
   Event() noexcept = default;
@@ -35,7 +35,7 @@ class Event {
   [[nodiscard]] bool wait_for(std::chrono::duration<Rep, Period> duration) noexcept {
     return wait_until(Deadline::after(duration));
   }
-  // Returns whether the event is set; may be stale. True makes all work before set() visible.
+  // Returns whether the event is set; may be stale. If true, all writes before set() are visible.
   [[nodiscard]] bool is_set_hint() const noexcept { return set_.load(detail::acquire); }  // [set]
 
  private:

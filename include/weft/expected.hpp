@@ -26,7 +26,7 @@ template <class T>
 }
 
 // Converts a std::expected to a Result. If `expected` holds an error, the Result's value is T().
-// Context: plain value; throws what T() and moving T throw.
+// Context: plain value. Throws: whatever T() and the move constructor of T throw.
 template <class T>
 [[nodiscard]] Result<T> to_result(std::expected<T, std::error_code> expected) {
   if constexpr (std::is_void_v<T>) {

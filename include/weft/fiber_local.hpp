@@ -17,12 +17,12 @@ namespace weft {
 //   weft::FiberLocal<Buffer> scratch([] { return Buffer(64 * 1024); });
 //   ++*depth;
 //
-// A fiber's first use creates the value. A fiber's values are destroyed after its callable has
-// returned, in reverse order of creation, before join() returns. WaitGroup::wait() may return
+// A fiber's first use creates the value. A fiber's values are destroyed in reverse order of
+// creation, after its callable has returned and before join() returns. WaitGroup::wait() may return
 // before the values of its fibers are destroyed. A value's destructor may park and use other
-// FiberLocals, but must not throw. A plain thread destroys its values with its thread_locals. A
-// fiber of a pool keeps its values from task to task. An access takes a few nanoseconds, and
-// searches all values that the fiber created later.
+// FiberLocals, but must not throw. A plain thread destroys its values together with its
+// thread_locals. A fiber of a pool runs several tasks, which share its values. An access searches
+// the fiber's values, newest first, which takes a few nanoseconds if the fiber has few values.
 // Context: fibers and plain threads; no call parks, unless the creation of the value does.
 // Throws: what the creation of the value throws, and std::bad_alloc.
 // Lifetime: a FiberLocal may be destroyed before its values, which live as long as their fibers.
@@ -40,7 +40,7 @@ class FiberLocal {
   FiberLocal(const FiberLocal&) = delete;
   FiberLocal& operator=(const FiberLocal&) = delete;
 
-  // Returns the caller's value, which lives until the caller ends. Other fibers may also use it.
+  // Returns the caller's value, which lives until the caller ends. Other fibers may use it, too.
   [[nodiscard]] T& get() const {
     detail::LocalNode* const node = detail::find_newest(detail::locals(), key_);
     return node != nullptr ? static_cast<Node*>(node)->value : add();
@@ -60,8 +60,7 @@ class FiberLocal {
 
   [[gnu::noinline]] T& add() const {
     auto* node = new Node(key_, make_);
-    // The list is read only now, because make_ may have added nodes or moved the fiber to another
-    // thread.
+    // Call locals() only after make_, which may add nodes or move the fiber to another thread.
     detail::LocalNode*& first = detail::locals();
     node->next = first;
     first = node;

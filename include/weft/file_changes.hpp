@@ -1,4 +1,4 @@
-// Reports changes of files and directories as they happen.
+// Reports changes to files and directories as they happen.
 #pragma once
 
 #include <cstddef>
@@ -16,9 +16,9 @@ namespace weft::files {
 enum class ChangeKind : std::uint8_t {
   created,   // An entry appeared in a watched directory, or was moved into it.
   removed,   // An entry, or the watched path itself, was removed or moved away.
-  modified,  // Bytes of a file were written or truncated.
-  closed,    // A file that was open for writing was closed: its contents may be complete.
-  lost,      // The system dropped changes: check everything again.
+  modified,  // A file was written to or truncated.
+  closed,    // A file that was open for writing was closed, so it may be complete.
+  lost,      // The system dropped changes, so the caller must check everything again.
 };
 
 struct Change {
@@ -31,8 +31,8 @@ struct Change {
 // Watches files and directories with inotify. Directories below a watched directory are not
 // watched. If a file may be replaced, for example by replace_file(), watch its directory.
 // Context: fibers and plain threads, one caller at a time, except for close(). next() parks.
-// Errors: Errc::no_runtime, closed; system errors. The system reports no_space_on_device or
-// too_many_files_open at the user's fs.inotify limits; a simulation, operation_not_supported.
+// Errors: Errc::no_runtime, closed; system errors, such as no_space_on_device or
+// too_many_files_open at the user's fs.inotify limits; operation_not_supported in a simulation.
 // Throws: std::bad_alloc.
 class ChangeWatch {
  public:
@@ -41,9 +41,9 @@ class ChangeWatch {
   // Opens a ChangeWatch that watches no path yet.
   static Result<ChangeWatch> open();
 
-  // Watches a path; a second add() watches the file that the path names by then. If two paths name
-  // one file, its changes carry only the path that was added last. The lookup of the path may block
-  // on a disk.
+  // Watches a path. A second add() of the path watches the file that the path then names. If two
+  // paths name one file, next() reports its changes only for the path that was added last. The call
+  // may block the worker while the kernel reads directories from a disk.
   // Errors: also no_such_file_or_directory, permission_denied; invalid_argument for a zero byte.
   [[nodiscard]] Result<void> add(std::string path);
   // Stops watching `path`. next() may still return earlier changes.
@@ -60,8 +60,8 @@ class ChangeWatch {
   std::error_code fill(const Until& until);
 
   io::Watch watch_;
-  std::vector<std::pair<int, std::string>> paths_;  // Watched paths and the system's watch numbers.
-  std::vector<char> events_;  // Events from the system; next() continues at at_.
+  std::vector<std::pair<int, std::string>> paths_;  // The watch descriptor and path of each watch.
+  std::vector<char> events_;  // Events that read() returned; next() continues at offset at_.
   std::size_t at_ = 0;
 };
 

@@ -38,16 +38,14 @@ enum class Access : std::uint8_t {
 struct OpenOptions {
   Access access = Access::read;
   bool create = false;     // Creates the file if it does not exist.
-  bool exclusive = false;  // With create: open() returns file_exists if the file exists.
+  bool exclusive = false;  // If `create` is set, open() returns file_exists if the file exists.
   bool truncate = false;   // Removes existing bytes.
   bool append = false;     // Each write goes to the file's current end, not to its offset.
-  unsigned mode = 0644;    // The mode of a created file, without the bits of the umask.
+  unsigned mode = 0644;    // The mode of a created file, before the umask is applied.
 };
 
-// Even after Errc::timed_out or cancelled, a file thread finishes the call that it has begun.
-
-// An open regular file. Copies share the file, which closes after its last copy is gone and all
-// calls have ended. Calls may be concurrent, because each call has its own offset.
+// An open regular file. Copies share the file, which is closed once the last copy is destroyed and
+// all calls have ended. Calls may be concurrent, because each call has its own offset.
 // Errors: also Errc::closed if no file is open.
 class File {
  public:
@@ -71,17 +69,17 @@ class File {
   // Errors: also file_too_large.
   Result<std::size_t> write_all(std::span<const std::byte> data, std::uint64_t offset,
                                 const Until& until = Until::ambient());
-  // Writes all of `text`, as the overload above writes bytes.
+  // Works like the overload above, for the bytes of `text`.
   Result<std::size_t> write_all(std::string_view text, std::uint64_t offset,
                                 const Until& until = Until::ambient()) {
     return write_all(std::as_bytes(std::span(text)), offset, until);
   }
   // Appends all bytes to the file. An append of up to 1 MiB stays contiguous, even if other
-  // processes append, unless the file system writes only a part of the data.
+  // processes append, unless the file system writes only part of the data.
   // Errors: also std::errc::invalid_argument unless OpenOptions::append was set.
   Result<std::size_t> append(std::span<const std::byte> data,
                              const Until& until = Until::ambient());
-  // Appends `text`, as the overload above appends bytes.
+  // Works like the overload above, for the bytes of `text`.
   Result<std::size_t> append(std::string_view text, const Until& until = Until::ambient()) {
     return append(std::as_bytes(std::span(text)), until);
   }
@@ -116,9 +114,9 @@ Result<std::string> read_file(std::string path, std::size_t most,
 [[nodiscard]] Result<void> write_file(std::string path, std::string data,
                                       const Until& until = Until::ambient());
 // Works like write_file(), but readers see either the whole old or the whole new file, even after a
-// crash. The call writes a new file in the same folder (.weft.*.new), syncs the file and renames
+// crash. The call writes a new file (.weft.*.new) in the same directory, syncs the file and renames
 // it. If `path` is a symbolic link to a regular file, the new file replaces the link. The new file
-// has at most the old file's permissions, and its owner and group if the caller may set them.
+// gets the old owner and group if the caller may set them, and no additional permissions.
 [[nodiscard]] Result<void> replace_file(std::string path, std::string data,
                                         const Until& until = Until::ambient());
 
@@ -128,7 +126,7 @@ enum class Kind : std::uint8_t { file, directory, symbolic_link, other };
 struct Status {
   Kind kind = Kind::other;
   unsigned mode = 0;       // The permission bits, such as 0644.
-  std::uint64_t size = 0;  // In bytes; except for files, its meaning depends on the file system.
+  std::uint64_t size = 0;  // In bytes. The size depends on the file system unless `kind` is file.
   std::chrono::system_clock::time_point modified = {};
 };
 
@@ -146,12 +144,12 @@ Result<Status> link_status(std::string path, const Until& until = Until::ambient
 // Removes a file, a link or an empty directory.
 // Errors: also directory_not_empty.
 [[nodiscard]] Result<void> remove(std::string path, const Until& until = Until::ambient());
-// Works like remove(), but first removes everything below a directory. A missing path counts as
-// removed. Follows no link, even if it has replaced a directory. The first error ends the call.
+// Works like remove(), but first removes everything below a directory. A missing path is no error.
+// Follows no link, even if one replaces a directory during the call. The first error ends the call.
 // Errors: also directory_not_empty if another process adds entries; too_many_files_open if the tree
 // has more levels than the process has free descriptors.
 [[nodiscard]] Result<void> remove_all(std::string path, const Until& until = Until::ambient());
-// Creates a directory with mode 0777, without the bits of the process's umask.
+// Creates a directory with mode 0777, as restricted by the process's umask.
 // Errors: also file_exists.
 [[nodiscard]] Result<void> create_directory(std::string path,
                                             const Until& until = Until::ambient());
@@ -171,14 +169,15 @@ class Walk {
   // Begins a walk at `root`; the first next() reads this directory.
   explicit Walk(std::string root) : next_(std::move(root)) {}
 
-  // Returns the next entry, or nothing at the end. If a directory cannot be read, returns its error
-  // and path; the next call skips it. After timed_out, cancelled or full, that call tries again.
+  // Returns the next entry, or nothing at the end. If a directory cannot be read, returns its path
+  // and the error; the next call then skips it. But after timed_out, cancelled or full, returns
+  // only the error; the next call then reads the directory again.
   Result<std::optional<Entry>> next(const Until& until = Until::ambient());
   // Skips the contents of the directory that next() returned last.
   void skip() noexcept { next_.reset(); }
 
  private:
-  std::vector<Entry> ahead_;         // The entries to return; the last element is next.
+  std::vector<Entry> ahead_;         // The entries to return, in reverse order.
   std::optional<std::string> next_;  // The directory to visit next.
 };
 

@@ -28,7 +28,7 @@ class PerWorker {
   friend class FunctionPool;
   Make make_;
 };
-// Makes each worker of a FunctionPool call `make` once; its tasks then call the returned object.
+// Makes each worker of a FunctionPool call `make` once, and run its tasks with the returned object.
 // Context: plain value.
 // Throws: what moving `make` throws.
 template <std::invocable Make>
@@ -36,22 +36,22 @@ template <std::invocable Make>
   return PerWorker<Make>(std::move(make));
 }
 
-// A FiberPool whose tasks all call one function, so a task consists of its argument. Without
-// options or handle, it needs no allocation if In has at most 56 bytes and its moves do not throw.
+// A FiberPool whose tasks all call one function, so a task stores only the argument. A task without
+// options or a handle needs no allocation if In has up to 56 bytes and its move cannot throw.
 //
 //   FunctionPool<Request, Response> handlers([](Request request) { return answer(request); });
 //   FunctionPool<Page, Text> parsers(per_worker([] { return Parser(); }), {.capacity = 4});
 //   const Text text = parsers.process(page);
 //
-// The function takes an In, and optionally a std::stop_token, which reports close(Close::cancel),
-// PoolTask::cancel(), a stop or timeout of SubmitOptions, and an ended wait of process_until().
-// Several workers may call the function at once. A per_worker() object serves one task at a time. A
-// worker creates its object for its first task, and destroys it when the worker retires. The worker
-// counts toward the capacity until the destructor has returned, unless that waits for the pool. The
-// capacity thus limits the objects of tasks that do not wait for the pool. If the creation of the
-// object throws, the task gets the exception, and the worker's next task tries again. A task that
-// its submitter runs (OnFull::caller_runs) gets an object of its own. A pool with per_worker()
-// cannot have a parent. In all other respects, a FunctionPool behaves like a FiberPool.
+// The function takes an In and, optionally, a std::stop_token. The token reports stop requests from
+// close(Close::cancel), PoolTask::cancel(), SubmitOptions::stop and timeout, and the `until` of
+// process_until(). Several workers may call the function at once. A per_worker() object serves one
+// task at a time. A worker creates its object for its first task, and destroys it when the worker
+// retires. The capacity thus limits the number of objects, but an object whose task or destructor
+// waits for the pool does not count. If creating the object throws, the task gets the exception,
+// and the next task tries again. A task that its submitter runs (OnFull::caller_runs) gets its own
+// object. A pool with per_worker() cannot have a parent. A FunctionPool otherwise behaves like a
+// FiberPool.
 // Context, Throws, Ordering: as for FiberPool.
 template <class In, class Out = void>
 class FunctionPool {
@@ -59,11 +59,11 @@ class FunctionPool {
   static_assert(std::is_void_v<Out> || std::is_object_v<Out>, "the result outlives its task");
 
  public:
-  // The result of process_until(). It is empty, or false for a void Out, if `until` ended the wait.
+  // The result of process_until(). If `until` ended the wait, it is empty, or false if Out is void.
   using InTime = detail::InTime<Out>;
 
-  // Creates a pool whose tasks call `function`, which must not be empty.
-  // Throws: as for FiberPool; std::invalid_argument for no function, or per_worker() and a parent.
+  // Creates a pool whose tasks call `function`. With per_worker(), the options must have no parent.
+  // Throws: as for FiberPool; std::invalid_argument for an empty function or a forbidden parent.
   template <detail::FunctionFor<In, Out> F>
   explicit FunctionPool(F function, PoolOptions options = {})
       : function_(std::make_unique<detail::OneFunction<F, In, Out>>(checked(std::move(function)))),
@@ -83,7 +83,7 @@ class FunctionPool {
   FunctionPool& operator=(const FunctionPool&) = delete;
 
   // Submits a call of the function with `argument`, as FiberPool::submit() does. If the call is
-  // refused, `argument` is unchanged, unless moving it may throw or it is an rvalue of another type
+  // refused, `argument` is unchanged, unless moving it may throw or it is an rvalue of a type other
   // than In. The functions below correspond to functions of FiberPool in the same way.
   template <detail::ArgumentFor<In> A = In>
   Accepted invoke(A&& argument) {
@@ -197,7 +197,7 @@ class FunctionPool {
     Out operator()() { return pool->function_->call(std::move(argument), pool->token_for_call()); }
   };
 
-  // A call that receives its task's token, through which the task's handle may request a stop.
+  // A call that receives its task's token, which reports stop requests for this task.
   struct StoppableCall {
     FunctionPool* pool;
     In argument;

@@ -14,12 +14,12 @@
 
 namespace weft {
 
-// Starts a detached fiber that runs `callable` once. On a plain thread, the fiber starts in the
-// process's current Runtime. An exception that leaves `callable` is passed to
-// RuntimeOptions::on_exception, or ends the process with the fiber's stack intact. The fiber's
-// record stores a callable of up to 32 bytes whose move cannot throw; a separate small block,
-// usually a cached one, stores up to 64 bytes. A larger callable is allocated. `callable` is not
-// checked: an empty std::function fails in the fiber. The fiber begins without a context.
+// Starts a detached fiber that runs `callable` once. If a plain thread calls go(), the fiber starts
+// in the process's current Runtime. If `callable` throws, RuntimeOptions::on_exception gets the
+// exception; without on_exception, the process ends before the fiber's stack unwinds. A callable of
+// up to 32 bytes whose move cannot throw needs no allocation. A callable of up to 64 bytes needs a
+// small block, which is usually cached. go() does not check `callable`: an empty std::function
+// throws in the fiber. The fiber begins without a context.
 // Context: fibers and plain threads; does not park.
 // Throws: std::system_error (Errc::no_runtime, too_many_fibers, invalid_stack_size), std::bad_alloc
 // and what copying `callable` throws. If the call throws, no fiber has been started.
@@ -34,8 +34,8 @@ void go(const SpawnOptions& options, F&& callable) {
 }
 
 // Waits for one fiber and takes its result. The destructor and an assignment join a fiber that was
-// neither joined nor detached, so data that the fiber refers to stays alive. The fiber's result or
-// exception is then dropped.
+// neither joined nor detached, so that the fiber cannot outlive data that it uses. The fiber's
+// result or exception is then dropped.
 // Context: fibers and plain threads, one caller at a time; join(), waits, the destructor and
 // assignment park.
 // Ordering: the end of the fiber synchronizes with the return of join(), and of successful waits.
@@ -43,7 +43,7 @@ template <class T>
 class JoinHandle {
  public:
   JoinHandle() noexcept = default;
-  // Takes the fiber of `other`, which is then empty. No call may be using either handle.
+  // Takes the fiber of `other`, which is then empty. No other call may be using either handle.
   JoinHandle(JoinHandle&& other) noexcept : state_(std::exchange(other.state_, nullptr)) {}
   // Joins the fiber of this handle, then takes the fiber of `other`, which is then empty.
   JoinHandle& operator=(JoinHandle&& other) noexcept {
@@ -59,13 +59,13 @@ class JoinHandle {
 
   // Returns whether there is a fiber to join; false after join() or detach().
   [[nodiscard]] bool joinable() const noexcept { return state_ != nullptr; }
-  // Returns whether the fiber has finished; joining then does not park.
+  // Returns whether the fiber has finished. If so, join() does not park.
   [[nodiscard]] bool done() const noexcept { return state_ != nullptr && state_->done(); }
 
   // Parks until the fiber has finished; returns its result or throws its exception. Requires
   // joinable(). A fiber that was spawned recently on the caller's worker, and has not started,
   // usually runs on the caller's stack without a switch. A spawn and a join are then nearly as fast
-  // as a function call. The fiber still has its own id, name and FiberLocal values.
+  // as a function call. Even then, the fiber has its own id, name and FiberLocal values.
   // Throws: what `callable` has thrown.
   T join() {
     state_->join_shared();
@@ -131,9 +131,9 @@ class JoinHandle {
   State* state_ = nullptr;
 };
 
-// Starts a fiber as go() does, and returns its handle. join() throws an exception that leaves
-// `callable`. The fiber has the caller's context, if there is one, even after a detach(). The fiber
-// may outlive the scope of this context; the end of the scope cancels the context.
+// Starts a fiber as go() does, and returns its handle. If `callable` throws, join() rethrows the
+// exception. The fiber has the caller's context, if there is one, and keeps it after a detach().
+// The end of the context's scope cancels the context, even if the fiber is still running.
 // Context, Throws, Ordering: the same as for go().
 template <std::invocable F>
 [[nodiscard]] auto spawn(const SpawnOptions& options, F&& callable)

@@ -15,12 +15,12 @@ class GrowPolicy {
   enum class Kind : std::uint8_t { on_demand, eager, load_factor };
 
   // The load is the number of running and queued tasks. The limit is the maximum number of living
-  // workers. It is at least 1 and min_workers, and at most the capacity. Requires 0 < down < up,
+  // workers. It is at least max(1, min_workers) and at most the capacity. Requires 0 < down < up,
   // step >= 1, and interval > 0.
   struct LoadFactor {
     double up = 2;  // A task that makes load > up * limit raises the limit by `step`.
-    // Once per `interval`, the limit falls by `step` if load < down * limit. Idle workers then
-    // retire; busy workers retire after their task.
+    // Once per `interval`, the limit falls by `step` if load < down * limit. Surplus workers then
+    // retire: idle ones at once, busy ones after their task.
     double down = 1;
     std::size_t step = 1;
     // The limit also rises if a task is queued and no task has started for one `interval`.
@@ -29,14 +29,14 @@ class GrowPolicy {
 
   // Returns the policy that starts a worker for each task that finds no idle worker.
   [[nodiscard]] static constexpr GrowPolicy on_demand() noexcept { return {}; }
-  // Returns the policy that starts all workers that the capacity allows once a task finds no idle
-  // worker. Later tasks of a burst then find a worker. The capacity must be limited.
+  // Returns the policy that starts workers up to the capacity as soon as a task finds no idle
+  // worker. Later tasks of a burst then find an idle worker. The capacity must not be kUnlimited.
   [[nodiscard]] static constexpr GrowPolicy eager() noexcept {
     GrowPolicy policy;
     policy.kind_ = Kind::eager;
     return policy;
   }
-  // Returns the policy that starts workers on demand, up to a limit that follows the load. Use it
+  // Returns the policy that starts workers on demand, up to a limit that adapts to the load. Use it
   // for short tasks if workers are expensive, because several tasks then share each worker.
   [[nodiscard]] static constexpr GrowPolicy load_factor(LoadFactor factor) noexcept {
     GrowPolicy policy;
@@ -45,7 +45,7 @@ class GrowPolicy {
     return policy;
   }
 
-  // Makes the policy on_demand().
+  // Creates the policy that on_demand() returns.
   constexpr GrowPolicy() noexcept {}
   // Returns the kind of policy.
   [[nodiscard]] constexpr Kind kind() const noexcept { return kind_; }

@@ -10,9 +10,9 @@
 
 namespace weft {
 
-// Counts durations in buckets. Each duration of 0 to 15 ns has its own bucket; above that, each
-// power of two has 8 buckets. A histogram occupies 4 KB. record() does not allocate. The error of a
-// percentile is below 12.5 %.
+// Counts durations in buckets. Each duration below 16 ns has its own bucket; above that, each range
+// from 2^n to 2^(n+1) ns has 8 buckets. A histogram occupies 4 KB. record() does not allocate. The
+// error of a percentile is below 12.5 %.
 // Context: plain value.
 class Histogram {
  public:
@@ -38,19 +38,19 @@ class Histogram {
 
   // Returns the number of recorded durations.
   [[nodiscard]] std::uint64_t count() const noexcept { return count_; }
-  // Returns the exact minimum, or 0 if there is no duration.
+  // Returns the exact minimum, or 0 if no duration was recorded.
   [[nodiscard]] Nanoseconds min() const noexcept { return duration(count_ == 0 ? 0 : min_); }
-  // Returns the exact maximum, or 0 if there is no duration.
+  // Returns the exact maximum, or 0 if no duration was recorded.
   [[nodiscard]] Nanoseconds max() const noexcept { return duration(max_); }
   // Returns the exact sum of the durations, which never decreases.
   [[nodiscard]] Nanoseconds sum() const noexcept { return duration(sum_); }
-  // Returns the exact mean, or 0 if there is no duration.
+  // Returns the mean, rounded down, or 0 if no duration was recorded.
   [[nodiscard]] Nanoseconds mean() const noexcept {
     return duration(count_ == 0 ? 0 : sum_ / count_);
   }
   // Returns a duration that `percent` % of all durations do not exceed: 50 gives the median, 100
-  // gives max(). The result is at most 12.5 % too large; it is 0 if there is no duration. `percent`
-  // is clamped to [0, 100].
+  // gives max(). The result is at most 12.5 % too large. Returns 0 if no duration was recorded.
+  // `percent` is clamped to [0, 100].
   [[nodiscard]] Nanoseconds percentile(double percent) const noexcept {
     const double rank = std::clamp(percent, 0.0, 100.0) / 100 * static_cast<double>(count_);
     std::uint64_t passed = 0;
@@ -64,19 +64,19 @@ class Histogram {
   }
 
  private:
-  static constexpr unsigned kBits = 3;  // Each power of two has 2^kBits buckets.
+  static constexpr unsigned kBits = 3;  // The range from 2^n to 2^(n+1) has 2^kBits buckets.
   static constexpr std::size_t kParts = std::size_t{1} << kBits;
   static constexpr std::size_t kBuckets = (63 - kBits + 1) * kParts;
 
   static_assert(sizeof(Nanoseconds::rep) == 8);
 
-  // The top bit of a value selects the power of two, and the next kBits bits select a bucket in it.
+  // The highest set bit of a value selects its range, and the next kBits bits select the bucket.
   [[nodiscard]] static constexpr std::size_t bucket_of(std::uint64_t value) noexcept {
     if (value < kParts) return value;
     const auto power = static_cast<unsigned>(std::bit_width(value)) - 1 - kBits;
     return power * kParts + (value >> power);
   }
-  // Returns the longest duration that a bucket counts.
+  // Returns the longest duration that `bucket` counts.
   [[nodiscard]] static constexpr std::uint64_t last_of(std::size_t bucket) noexcept {
     if (bucket < 2 * kParts) return bucket;
     const std::size_t power = bucket / kParts - 1;

@@ -1,5 +1,5 @@
 // Waits for signals, processes, pipes, and descriptors of other libraries.
-// Context: fibers and plain threads; waits, reads, writes and running or killing a program park.
+// Context: fibers and plain threads; calls that wait, read, write, run or kill programs park.
 // Throws: std::bad_alloc.
 #pragma once
 
@@ -48,8 +48,8 @@ class Watch {
   ~Watch() { reset(); }
 
   // Watches a descriptor, which its owner must not close before the watch ends. A runtime allows
-  // one watch per descriptor, and another for a dup() of it.
-  // Errors: Errc::no_runtime, already_watched; errors of the system.
+  // one watch per descriptor; a second watch requires a duplicate (dup()) of the descriptor.
+  // Errors: Errc::no_runtime, already_watched; system errors.
   static Result<Watch> borrow(int descriptor);
   // Does the same as borrow(), but the watch owns and closes the descriptor. After an error, the
   // caller still owns the descriptor.
@@ -60,9 +60,9 @@ class Watch {
   // Errors: Errc::timed_out, cancelled, closed.
   Result<Ready> wait(Ready what, const Until& until = Until::ambient());
 
-  // Parks until the descriptor has become ready since the watch began or since the last
-  // wait_for_edge(). The call makes no system call. The caller then tries to read or write, because
-  // the wakeup may be spurious. Ready::either means the same as in wait().
+  // Parks until the descriptor becomes ready. Returns at once if it became ready since the last
+  // wait_for_edge(), or since the watch began. Makes no system call. A wakeup may be spurious, so
+  // the caller must try to read or write. Ready::either means the same as in wait().
   // Errors: Errc::timed_out, cancelled, closed.
   Result<Ready> wait_for_edge(Ready what, const Until& until = Until::ambient());
 
@@ -83,14 +83,14 @@ class Watch {
   int descriptor_ = -1;
 };
 
-// Returns a select case that is ready if the descriptor can be read; see weft/net/select.hpp.
+// Returns a select case that is ready when the descriptor is readable; see weft/net/select.hpp.
 // Context, Throws: the same as for on_stop().
 template <std::invocable Handler = detail::Nothing>
 [[nodiscard]] auto on_readable(const Watch& watch, Handler handler = {}) {
   return detail::ReadinessCase<Handler>(watch.handle(), detail::IoCase::Direction::read,
                                         std::move(handler));
 }
-// Returns a select case that is ready if the descriptor can be written.
+// Returns a select case that is ready when the descriptor is writable.
 // Context, Throws: the same as for on_stop().
 template <std::invocable Handler = detail::Nothing>
 [[nodiscard]] auto on_writable(const Watch& watch, Handler handler = {}) {
@@ -98,10 +98,10 @@ template <std::invocable Handler = detail::Nothing>
                                         std::move(handler));
 }
 
-// A set of descriptors that one caller waits for; a level-triggered epoll. The set suits libraries
-// with their own sockets (curl's multi interface, c-ares). Owners must remove descriptors before
-// they close them. With Ready::none, only errors and hang-ups are events. Any caller may make any
-// call except wait() at any time.
+// A set of descriptors that one caller waits for; a level-triggered epoll. It is intended for
+// libraries that own their sockets (such as libcurl). Owners must remove descriptors before
+// they close them. With Ready::none, only errors and hang-ups are events. Any caller may call any
+// function except wait() at any time.
 class WatchSet {
  public:
   struct Event {
@@ -110,21 +110,21 @@ class WatchSet {
   };
 
   // Makes an empty set.
-  // Errors: Errc::no_runtime; errors of the system.
+  // Errors: Errc::no_runtime; system errors.
   static Result<WatchSet> create();
 
   // Adds a descriptor; its events carry `key`.
   // Errors: std::errc::file_exists; operation_not_permitted for a descriptor that cannot be polled,
-  // such as a regular file; Errc::closed; errors of the system.
+  // such as a regular file; Errc::closed; system errors.
   [[nodiscard]] Result<void> add(int descriptor, Ready what, std::uint64_t key) noexcept;
-  // Changes the awaited readiness and the key of a descriptor in the set.
+  // Changes the readiness and the key with which a descriptor was added.
   // Errors: std::errc::no_such_file_or_directory if it was not added; Errc::closed; system errors.
   [[nodiscard]] Result<void> change(int descriptor, Ready what, std::uint64_t key) noexcept;
   // Removes a descriptor, which must still be open.
   // Errors: the same as for change().
   [[nodiscard]] Result<void> remove(int descriptor) noexcept;
 
-  // Parks until a descriptor is ready; writes up to 64 events to `events`, returns their number.
+  // Parks until a descriptor is ready; writes up to 64 events to `events` and returns their number.
   // Errors: Errc::timed_out, cancelled, closed.
   Result<std::size_t> wait(std::span<Event> events, const Until& until = Until::ambient());
   // Ends a current wait() with Errc::closed.
@@ -136,26 +136,26 @@ class WatchSet {
   Watch epoll_;
 };
 
-// Receives signals, which then end waits instead of the process. While the set exists, each of its
-// signals is only recorded. A signal can be in only one set. At least one thread must not block the
-// signal, so that its handler runs. Workers inherit the signal mask of the runtime's creator.
+// Receives signals, which then end a wait() instead of terminating the process. While the set
+// exists, its signals are only recorded. A signal can be in only one set, and must be unblocked in
+// at least one thread. Workers inherit the signal mask of the thread that created the runtime.
 class SignalSet {
  public:
   SignalSet() noexcept = default;
   // Takes the signals of `other`, which is then empty. No caller may be waiting with `other`.
   SignalSet(SignalSet&& other) noexcept;
-  // Restores the effect of the current signals as the destructor does. Then takes the signals of
-  // `other` and leaves `other` empty.
+  // Restores the previous handling of its own signals as the destructor does. Then takes the
+  // signals of `other` and leaves `other` empty.
   SignalSet& operator=(SignalSet&& other) noexcept;
-  // Restores the previous effect of the signals. No caller may be waiting.
+  // Restores the previous handling of the signals. No caller may be waiting.
   ~SignalSet();
 
   // Begins to record `signals`.
   // Errors: Errc::no_runtime; Errc::signal_in_use if another set has one of the signals;
-  // invalid_argument for a signal that cannot have a handler (SIGKILL); errors of the system.
+  // invalid_argument for a signal that cannot have a handler (SIGKILL); system errors.
   static Result<SignalSet> watch(std::initializer_list<int> signals);
-  // Parks until there is a signal that no wait has returned yet, and returns the smallest such
-  // signal. Only one caller may wait at a time.
+  // Parks until there is a signal that no wait has returned yet, and returns the one with
+  // the lowest number. Only one caller may wait at a time.
   // Errors: Errc::timed_out, cancelled; closed for an empty set.
   Result<int> wait(const Until& until = Until::ambient());
 
@@ -167,7 +167,7 @@ class SignalSet {
 };
 
 // Waits for one of `signals` with a SignalSet, so the signals do not end the process meanwhile. A
-// second concurrent call for the same signal is refused.
+// second concurrent call for the same signal fails.
 // Errors: the same as for SignalSet::watch() and SignalSet::wait().
 Result<int> wait_signal(std::initializer_list<int> signals, const Until& until = Until::ambient());
 
@@ -183,19 +183,19 @@ struct ExitStatus {
 // Parks until a child process ends, and reaps it. After a timeout, the process continues, and the
 // caller may wait for it again.
 // Errors: no_child_process if `process` is not a child, or was already reaped (by the system if
-// SIGCHLD is ignored); Errc::timed_out, cancelled, no_runtime; errors of the system.
+// SIGCHLD is ignored); Errc::timed_out, cancelled, no_runtime; system errors.
 Result<ExitStatus> wait_process(int process, const Until& until = Until::ambient());
 
 struct CommandOptions {
   std::string input = {};                // The bytes of the program's standard input.
-  std::size_t most_output = 64UL << 20;  // In bytes, for `output` and `errors` each.
-  // Variables, "NAME=value", added to the environment. A variable of the same name is replaced.
+  std::size_t most_output = 64UL << 20;  // The limit of `output` and of `errors`, in bytes.
+  // Variables in the form NAME=value that are added to the environment, or replaced in it.
   std::vector<std::string> environment = {};
-  // The program's working directory; also the base of a relative program path. Empty: the directory
-  // of this process.
+  // The program's working directory; also the base of a relative program path. If it is empty,
+  // the program inherits this process's working directory.
   std::string folder = {};
-  // These functions receive the program's output as it arrives, in the calling fiber, and may park.
-  // If such a function throws, the program is killed. Empty: the result has the output.
+  // The calling fiber calls these functions with the program's output as it arrives. They may park.
+  // If one throws, the program is killed. Output for which no function is set goes to the result.
   std::function<void(std::string_view)> on_output = {};
   std::function<void(std::string_view)> on_errors = {};
 };
@@ -205,13 +205,13 @@ struct CommandResult {
   std::string errors;  // The bytes of the program's standard error.
 };
 
-// Runs a program and collects its output. The first of `arguments` is the program's name, searched
-// for in PATH as a shell does. If `until` ends the wait, the program and its process group are
-// killed; the result then has the output so far. A program that this process may not kill (sudo)
-// continues; its status is then -1.
-// Errors: Errc::timed_out, cancelled, no_runtime; std::errc::file_too_large above `most_output`;
-// invalid_argument for no arguments or a NUL; errors of the system. no_child_process if SIGCHLD is
-// ignored or other code has reaped the program: the output is complete, but the status is -1.
+// Runs a program and collects its output. The first of `arguments` is the program's name, which is
+// looked up in PATH, as in a shell. If `until` ends the wait, the program and its process group are
+// killed; the result then contains the output so far. A program that this process may not kill
+// (sudo, for example) continues; its status is then -1.
+// Errors: Errc::timed_out, cancelled, no_runtime; std::errc::file_too_large beyond `most_output`;
+// invalid_argument for no arguments or a NUL; system errors; no_child_process if SIGCHLD is ignored
+// or other code has reaped the program: the output is then complete, but the status is -1.
 Result<CommandResult> run_command(const std::vector<std::string>& arguments,
                                   const CommandOptions& options = {},
                                   const Until& until = Until::ambient());
@@ -222,9 +222,9 @@ struct StartOptions {
   std::string folder = {};
 };
 
-// Represents a running program, with this process's ends of its pipes, for a dialog or for streams
-// of bytes. The program waits if a pipe is full and this process does not read it. One fiber may
-// write while other fibers read. For all other calls, there may be only one caller at a time.
+// Represents a running program and this process's ends of the pipes to it, for interactive or
+// streamed input and output. The program blocks while an output pipe is full. One fiber may write
+// while other fibers read. For all other calls, there may be only one caller at a time.
 class Command {
  public:
   // Makes a Command without a program.
@@ -243,31 +243,31 @@ class Command {
                                const StartOptions& options = {});
 
   // Returns the pipe to the program's standard input, for write_all(). After input().close(), the
-  // program reads the end of its input.
+  // program reads EOF.
   [[nodiscard]] Watch& input() noexcept { return input_; }
   // Returns the pipe from the program's standard output, for read_some() and net::BufferedReader.
   [[nodiscard]] Watch& output() noexcept { return output_; }
   // Returns the pipe from the program's standard error, as output() does.
   [[nodiscard]] Watch& errors() noexcept { return errors_; }
 
-  // Parks until the program has ended by itself, and returns its status. If `until` ends the wait,
-  // the program continues.
+  // Parks until the program has ended, without killing it, and returns its status. If `until` ends
+  // the wait, the program continues.
   // Errors: the same as for wait_process(); also no_child_process if there is no program.
   Result<ExitStatus> wait(const Until& until = Until::ambient());
   // Kills the program and its process group, and parks until the program has ended. A program that
   // this process may not kill continues; the destructor closes its pipes. Kills nothing if the
-  // program was already reaped (as with an ignored SIGCHLD), because its id may be reused.
+  // program was already reaped (if SIGCHLD is ignored), because another process may have its id.
   // Returns: the program's status, with code -1 if it is unknown or if there is no program.
   ExitStatus kill() noexcept;
   // Sends a signal, such as SIGTERM, to the program but not to its process group.
-  // Errors: no_child_process if there is no program; errors of the system.
+  // Errors: no_child_process if there is no program; system errors.
   [[nodiscard]] Result<void> signal(int number) noexcept;
   // Returns the process's id, or -1 if there is no program.
   [[nodiscard]] int process() const noexcept { return process_.empty() ? -1 : process_.front(); }
 
  private:
-  // The process's id; empty if there is no program, or if no caller waits for it any more. This is
-  // a list, so that giving up the program only moves a node and allocates nothing.
+  // The process's id; empty if there is no program, or after wait() or kill() gave it up. It is a
+  // list, so that kill() can move the id of a surviving program to another list without allocating.
   std::list<int> process_;
   Watch input_;
   Watch output_;
@@ -280,17 +280,17 @@ struct Pipe {
   Watch write;
 };
 // Makes a pipe. Does not park.
-// Errors: Errc::no_runtime; errors of the system.
+// Errors: Errc::no_runtime; system errors.
 Result<Pipe> make_pipe();
 // Reads as TcpStream::read_some() does, from a pipe or a similar descriptor. The descriptor must be
 // non-blocking, or always ready like a regular file. A regular file is read at its current
-// position, which blocks the thread; weft/files.hpp does not block workers.
-// Errors: Errc::end_of_stream; errors of the system and of Watch::wait().
+// position, which blocks the thread; the functions of weft/files.hpp do not block workers.
+// Errors: Errc::end_of_stream; system errors and the errors of Watch::wait().
 Result<std::size_t> read_some(Watch& watch, std::span<std::byte> buffer,
                               const Until& until = Until::ambient());
 // Writes all of `data`. After an error, `value` bytes have been written. If a pipe has no reader,
-// returns broken_pipe and raises no signal.
-// Errors: errors of the system and of Watch::wait().
+// the error is broken_pipe, and no signal is raised.
+// Errors: system errors and the errors of Watch::wait().
 Result<std::size_t> write_all(Watch& watch, std::span<const std::byte> data,
                               const Until& until = Until::ambient());
 // Writes all of `text`, as the overload above writes bytes.

@@ -9,8 +9,8 @@
 namespace weft {
 
 // Works like std::latch: it counts down to 0 and then stays open. A WaitGroup can also count up.
-// Every call takes the lock. A wait can therefore find the latch open only after the count_down()
-// that opened the latch has made its last access.
+// Every call takes the lock of the latch. A successful wait returns only after the count_down()
+// that opened the latch has accessed the object for the last time.
 // Context: fibers and plain threads; arrive_and_wait() and all waits except try_wait() park.
 // Ordering: each count_down() synchronizes with the return of each successful wait.
 // Lifetime: the latch may be destroyed once every wait has returned, even before count_down()
@@ -21,7 +21,7 @@ class Latch {
   [[nodiscard]] static constexpr std::ptrdiff_t max() noexcept {
     return std::numeric_limits<std::ptrdiff_t>::max();
   }
-  // Counts down from `expected`, which must not be negative. With 0, the latch opens at once.
+  // Counts down from `expected`, which must not be negative. If it is 0, the latch is open at once.
   explicit Latch(std::ptrdiff_t expected) noexcept;
   Latch(const Latch&) = delete;
   Latch& operator=(const Latch&) = delete;

@@ -18,9 +18,9 @@ namespace detail {
 
 // Holds the version number of a value, and the callers that wait for a new version. A value is
 // replaced and copied under the lock; the copy neither allocates nor throws.
-// Invariant: a waiter's `amount` is the version that the waiter has seen. This is version_, or an
-// earlier version while a new version is waking the waiter. A caller that begins to wait meanwhile
-// has seen the new version, so (unlike with Event::set()) that version does not wake it.
+// Invariant: a waiter's `amount` is the version that its caller has seen: version_, or an earlier
+// version while a set() is waking the waiters. A set() wakes only waiters that have not seen its
+// version. A caller that starts to wait meanwhile has already seen that version, and is not woken.
 class VersionCore {
  public:
   VersionCore() noexcept = default;
@@ -92,7 +92,7 @@ class LatestValue {
     return *kept;
   }
 
-  // Parks while the number of the value is `seen`. Returns the newest value and sets `seen` to its
+  // Parks while the value's number is `seen`. Returns the newest value and sets `seen` to its
   // number. If `seen` is 0, returns at once.
   [[nodiscard]] T wait_changed(std::uint64_t& seen) {
     (void)core_.wait_until(seen, {});
@@ -105,7 +105,7 @@ class LatestValue {
   }
 
   // Parks until `condition` holds for the value, and returns that value. `condition` is called
-  // without a lock, first with a copy of the current value, then of newer values.
+  // without a lock, first with a copy of the current value, then with copies of newer values.
   // Throws: also what `condition` throws.
   template <std::predicate<const T&> Condition>
   [[nodiscard]] T wait(Condition condition) {
@@ -134,7 +134,7 @@ class LatestValue {
  private:
   using Value = detail::SharedValue<T>;
 
-  // Moves the previous value to `value`, so that the caller destroys it without the lock.
+  // Moves the previous value into `value`; the caller destroys it after the lock is released.
   void replace(Value& value) noexcept {
     core_.lock().lock();
     std::swap(value_, value);
@@ -173,7 +173,7 @@ class ChangeCase final : public SelectCase {
     waiter().amount = seen_;
     return value_.core().version() != seen_;
   }
-  bool conclude() noexcept override { return true; }  // Versions grow: the case stays ready.
+  bool conclude() noexcept override { return true; }  // A case that is ready remains ready.
 
   LatestValue<T>& value_;
   std::uint64_t& seen_;
@@ -182,8 +182,8 @@ class ChangeCase final : public SelectCase {
 
 }  // namespace detail
 
-// Returns a select case that is ready if the number of the value is not `seen`. The handler takes
-// the newest value, a T. Before the handler is called, `seen` is set to the number of that value.
+// Returns a select case that is ready if the value's number is not `seen`. The handler takes the
+// newest value, a T. Before the handler is called, `seen` is set to the number of that value.
 // Context, Throws: the same as for on_stop(); the select() throws what copying T throws.
 template <class T, std::invocable<T> Handler>
 [[nodiscard]] auto on_change(LatestValue<T>& value, std::uint64_t& seen, Handler handler) {

@@ -21,11 +21,11 @@ struct Answer {
 
 // Answers a request for `target`, a path with or without a query:
 //   /            the page, which requests data.json every second
-//   /data.json   metrics, requests, and fibers grouped by place of spawn and reason for the wait
+//   /data.json   metrics, requests, and fibers grouped by spawn location and wait reason
 //   /metrics     for Prometheus
 //   /fibers      the groups as text; /requests: the longest open requests as text
 //   /fibers.json each fiber: weft::dump::write_json()
-//   /leaks       places where a growing number of fibers wait for ten minutes or longer
+//   /leaks       growing groups of fibers that wait for ten minutes or longer
 //   /deadlocks   fibers that wait for each other: weft::dump::write_deadlocks()
 //   /stacks      folded stacks of parked fibers: weft::dump::write_folded(), at the same cost
 //   /heap        folded stacks and the bytes that they have allocated and not freed, if the
@@ -33,25 +33,25 @@ struct Answer {
 //   /trace?seconds=5  records a trace for that time, and returns the output of weft::trace::write()
 //   /profile?seconds=5&format=folded  records weft::profile::processor(), also with format=pprof
 //   /contention, /blocked  as /profile, with weft::profile::contention() and blocked()
-// Other paths get 404, invalid queries 400. If the data cannot be read, the answer is 503 with the
-// reason. Recordings take 0.001 to 60 seconds, 5 by default. During a recording, another of its
-// kind gets 409, as does /profile if SIGPROF is taken. If the caller's context ends, it gets 503.
-// Context: fibers and plain threads; blocks the thread while it collects the data. A recording
-// parks the caller.
+// Other paths get 404, invalid queries 400. If the data cannot be read, the status is 503, and the
+// body gives the reason. Recordings take 0.001 to 60 seconds, 5 by default. A second recording of
+// the same kind gets 409, as does /profile if other code handles SIGPROF. A recording gets 503 if
+// the caller's weft::Context ends first.
+// Context: fibers and plain threads; the call blocks the thread while it collects the data. A
+// recording parks the caller.
 [[nodiscard]] Answer answer(std::string_view target);
-// Returns whether answer() takes long for `target`, because it makes a recording.
+// Returns whether answer() makes a recording for `target`, which takes a long time.
 // Context: fibers and plain threads; does not park.
 [[nodiscard]] bool records(std::string_view target) noexcept;
 
-// Selects the clients that receive answers. Other clients get 403, because the page reveals details
-// of the program.
+// Selects the clients that may read the page, which reveals program details. Others get 403.
 enum class Readers {
-  // Clients with a loopback address. A request whose Host is not this machine is refused, because a
-  // foreign web page may have made the browser send it.
+  // Clients with a loopback address. A request whose Host header names another machine is refused,
+  // because a foreign web page may have made the browser send it.
   this_machine,
   everybody,
 };
-// Returns whether a client with the address `peer` may receive an answer. `host` is the request's
+// Returns whether a client with the address `peer` may read the page. `host` is the request's
 // Host header, or empty. Only localhost counts as a name of this machine.
 // Context: fibers and plain threads; does not park.
 [[nodiscard]] bool may_read(Readers readers, const net::Address& peer, std::string_view host);

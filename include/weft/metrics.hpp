@@ -18,7 +18,7 @@ namespace weft::metrics {
 // Counts durations by powers of two.
 // Context: plain value.
 struct Distribution {
-  // Bucket i counts durations below 2^i ns that no lower bucket counts; the last has no bound.
+  // Bucket i counts durations from 2^(i-1) ns to below 2^i ns. The last bucket has no upper bound.
   static constexpr std::size_t kBuckets = 40;
   std::array<std::uint64_t, kBuckets> buckets{};
   std::uint64_t count = 0;
@@ -26,18 +26,18 @@ struct Distribution {
   std::chrono::nanoseconds max{};
 
   // Returns the duration that `percent` % of all durations do not exceed, accurate to a factor of
-  // 2, or `max` if that duration is above 9 minutes. Returns 0 if there is no duration.
+  // 2, or `max` if that duration is above 9 minutes. Returns 0 if no duration was counted.
   [[nodiscard]] std::chrono::nanoseconds percentile(double percent) const noexcept;
 };
 
 struct WorkerMetrics {
   unsigned index = 0;
   bool is_spare = false;            // Whether it is a spare worker, which replaces a stalled one.
-  bool is_asleep = false;           // Whether the worker sleeps at the time of the reading.
+  bool is_asleep = false;           // Whether the worker was asleep when it was sampled.
   std::chrono::nanoseconds busy{};  // The time for which the worker's thread was awake.
   // The time for which the worker's thread was asleep, or idle as a spare worker.
   std::chrono::nanoseconds parked{};
-  // The longest run of a fiber without a switch, accurate to 40 ms; 0 if there is no monitor.
+  // The longest run of a fiber without a switch, accurate to 50 ms; 0 if there is no monitor.
   std::chrono::nanoseconds longest_run{};
   std::uint64_t spawned = 0;    // Fibers spawned by fibers on this worker.
   std::uint64_t finished = 0;   // Fibers that have ended on this worker.
@@ -60,7 +60,7 @@ struct RuntimeMetrics {
   unsigned number = 0;  // Runtimes are numbered from 0 in the order of creation, without reuse.
   RuntimeStats stats;
   std::vector<WorkerMetrics> workers;
-  // The numbers of fibers in each state. The counts are not from one instant.
+  // The numbers of fibers in each state. The counts are not taken at one instant.
   std::uint64_t runnable = 0;      // Ready to run, started or not.
   std::uint64_t running = 0;       // On a worker.
   std::uint64_t inlining = 0;      // Waiting for a fiber that runs on the waiter's stack.
@@ -71,16 +71,16 @@ struct RuntimeMetrics {
   std::uint64_t parked_for_hour = 0;
   // False if the fibers were not counted, because another caller held their list for 0.1 s.
   bool is_counted = true;
-  // Both fields cover a sample of about a thousand fibers per second and worker. The latency is the
-  // time for which a fiber is runnable before it runs. The run time lasts until its next switch.
+  // Both fields sample about a thousand fibers per second and worker. The latency is the time for
+  // which a fiber is runnable before it runs. The run time is the time until its next switch.
   Distribution scheduling_latency;
   Distribution run_time;
 };
 
 struct PoolMetrics {
   std::string name;
-  // Distinguishes pools with the same name. A new pool gets the smallest number, from 1, that no
-  // living pool of this name has.
+  // Distinguishes pools with the same name. A new pool gets the smallest positive number that no
+  // existing pool of this name has.
   unsigned number = 1;
   std::size_t capacity = 0;
   bool is_closed = false;
@@ -100,7 +100,7 @@ struct Sample {
   Distribution times = {};
 };
 
-// Samples that share a name and a meaning, from a library or from servers.
+// Samples with the same name and meaning, which a library or a server reports.
 struct Family {
   std::string name;  // The name in Prometheus: "weft_http_requests_total".
   std::string type;  // "counter", "gauge" or "histogram".
@@ -112,12 +112,12 @@ struct Family {
 struct Reading {
   std::vector<RuntimeMetrics> runtimes;  // Sorted from oldest to newest.
   std::vector<PoolMetrics> pools;        // Named pools, in the order of their creation.
-  // Families of weft-posix, of each http::Server, and of each net::Server that has a name.
+  // The families that weft-posix, each http::Server, and each net::Server with a name report.
   std::vector<Family> families;
 };
 
-// Returns the metrics. The call takes time in proportion to the peak number of fibers, such as 5 ms
-// for a million. It takes locks that spawns sometimes need. Counters never decrease, and ended
+// Returns the metrics. The call takes time in proportion to the peak number of fibers: about 5 ms
+// for a million. Some spawns wait for locks that it holds. Counters never decrease, and ended
 // fibers never outnumber spawned fibers. Other relations between the numbers are exact only while
 // no fiber runs.
 // Context: fibers and plain threads; does not park.

@@ -13,24 +13,24 @@ namespace weft {
 // Ordering: unlock() synchronizes with the next lock().
 // Lifetime: the caller that has locked and unlocked the mutex last may destroy it.
 // Fairness: waiters are woken in FIFO order. Running callers may take a free mutex before a woken
-// waiter runs. The next unlock() after that waiter has run, and has found the mutex locked, passes
-// the mutex to it.
+// waiter runs. If that waiter finds the mutex locked, the next unlock() passes the mutex to it.
 // Invariants
 //   I1  The mutex has no owner if and only if state_ is 0 or has kOpen set. While it has an owner,
 //       state_ is kLocked, with or without kWaiters; in unlock(), state_ may be kWaiters alone.
-//   I2  Under waiters_lock_, kWaiters is set whenever the list is not empty. It may stay set after
-//       the list has become empty; the next unlock then checks the list.
-//   I3  The caller that has locked and unlocked the mutex last may destroy the mutex. An unlock()
-//       that frees the mutex, and wakes no waiter, does not access the mutex afterwards. Unchecked:
-//       no assertion can observe the absence of an access.
-//   I4  While locks record their owners, each caller that becomes the owner records itself in
-//       owner_, under waiters_lock_. While a waiter is in the list, owner_ is the owner, or 0 until
-//       the next owner records itself. Unchecked: only a reader of the process's memory sees both.
-// An unlock() is one subtraction without a prior check. If there are waiters, only kWaiters
-// remains, and the mutex still belongs to the caller. A plain store that frees the mutex, and then
-// a check for waiters, would be cheaper, but the mutex might be destroyed before the check.
+//   I2  Under waiters_lock_, kWaiters is set whenever the list is not empty. The flag may stay set
+//       after the list has become empty; the next unlock() then checks the list.
+//   I3  The caller that has locked and unlocked the mutex last may destroy the mutex. After an
+//       unlock() has freed the mutex without waking a waiter, it does not access the mutex again.
+//       Unchecked: no assertion can observe the absence of an access.
+//   I4  While base::notes_lock_owners() is true, each new owner stores its number in owner_, under
+//       waiters_lock_. While a waiter is in the list, owner_ names the owner, or is 0 until the
+//       next owner has stored its number. Unchecked: an error would only falsify deadlock reports.
+// An unlock() subtracts kLocked without a check for waiters. If there are waiters, state_ is then
+// kWaiters, and the mutex still belongs to the caller. It would be cheaper to free the mutex with a
+// store and then check for waiters, but the mutex might be destroyed before the check.
 // Order
-//   [mutex]  unlock subtracts kLocked, or sets kOpen (release) -> lock sets kLocked (acquire).
+//   [mutex]  unlock() subtracts kLocked or sets kOpen (release) -> lock() sets kLocked (acquire):
+//            the new owner then sees all writes of earlier owners.
 class WEFT_LOCK("mutex") Mutex {
  public:
   Mutex() noexcept = default;
@@ -52,7 +52,7 @@ class WEFT_LOCK("mutex") Mutex {
       WEFT_TRY_ACQUIRES(true) WEFT_NOT_ANALYZED;  // Not analyzed: it implements the lock.
   // Waits as lock() does; returns false if `until` ended the wait.
   [[nodiscard]] bool try_lock_until(const Until& until) noexcept
-      WEFT_TRY_ACQUIRES(true) WEFT_NOT_ANALYZED;  // Not analyzed: as try_lock().
+      WEFT_TRY_ACQUIRES(true) WEFT_NOT_ANALYZED;  // Not analyzed: it implements the lock.
   template <class Rep, class Period>
   [[nodiscard]] bool try_lock_for(std::chrono::duration<Rep, Period> duration) noexcept
       WEFT_TRY_ACQUIRES(true) {
@@ -60,7 +60,7 @@ class WEFT_LOCK("mutex") Mutex {
   }
   // Unlocks the mutex, which the caller must own. If it is free, the process ends with a report.
   void unlock() noexcept WEFT_RELEASES() {
-    // Compilers use the processor flags of this subtraction; an exchange would be slower.
+    // A subtraction is faster than an exchange, because it sets the CPU flags that `if` tests.
     if (state_.fetch_sub(kLocked, detail::release) - kLocked != 0) [[unlikely]] {  // [mutex]
       unlock_contended();
     }

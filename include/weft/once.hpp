@@ -10,17 +10,17 @@
 
 namespace weft {
 
-// Works like std::once_flag. The first caller runs its function; concurrent callers park until the
-// function has finished. If the function throws, its caller receives the exception, and the caller
-// that has waited longest runs its own function. No deadline or stop request can end a wait in
-// call(). A call on the same Once from within the function deadlocks.
-// Context: fibers and plain threads; call() parks, done_hint() does not.
+// Works like std::once_flag. The first caller runs the function that it passes; concurrent callers
+// park until the function has finished. If the function throws, its caller receives the exception,
+// and the caller that has waited longest runs its own function. No deadline or stop request can end
+// a wait in call(). A call on the same Once from within the function deadlocks.
+// Context: fibers and plain threads; call() parks, but done_hint() does not.
 // Ordering: the end of the function synchronizes with the return of every call().
 // Lifetime: a Once may be destroyed once every call() has returned.
-// Invariant: running_ is set while a caller runs its function, or has been chosen to run its
-// function.
+// Invariant: running_ is set while some caller is running its function or is about to run it.
 // Order
-//   [done]  finish stores done_ (release) -> done_hint loads it (acquire).
+//   [done]  finish() stores done_ (release) -> done_hint() loads it (acquire): its caller then sees
+//           the effects of the function.
 class Once {
  public:
   Once() noexcept = default;
@@ -37,7 +37,7 @@ class Once {
     std::invoke(std::forward<F>(function), std::forward<Arguments>(arguments)...);
     std::exchange(attempt.once, nullptr)->finish();
   }
-  // Returns whether the function has finished; if true, the effects of the function are visible.
+  // Returns whether the function has finished. If so, the caller sees the function's effects.
   [[nodiscard]] bool done_hint() const noexcept { return done_.load(detail::acquire); }  // [done]
 
  private:
@@ -48,7 +48,7 @@ class Once {
     }
   };
 
-  // Returns true if the caller must run its function, false if a function has already run.
+  // Returns true if the caller must run its function, or false if a function has already run.
   [[nodiscard]] bool begin() noexcept;
   void finish() noexcept;
   void pass_on() noexcept;
@@ -68,14 +68,14 @@ void call_once(Once& once, F&& function, Arguments&&... arguments) {
   once.call(std::forward<F>(function), std::forward<Arguments>(arguments)...);
 }
 
-// Holds a value that is created once, by its first use:
+// Holds a value that is created on first use, for example:
 //
 //   weft::OnceValue settings([] { return read_settings(); });
 //   settings->port;
 //
 // If creating the value throws, the caller receives the exception, and the next caller tries again.
 // Context: fibers and plain threads; a call parks while another caller creates the value.
-// Throws: what creating the value throws.
+// Throws: whatever the creation of the value throws.
 // Ordering: the creation of the value synchronizes with each call that returns the value.
 // Lifetime: a OnceValue may be destroyed once every call has returned.
 template <std::invocable F>
@@ -83,7 +83,7 @@ class OnceValue {
  public:
   using Value = std::decay_t<std::invoke_result_t<F&>>;
 
-  // Stores `make`, which the first use calls to create the value.
+  // Stores `make`, which creates the value on first use.
   // Throws: what moving `make` throws.
   explicit OnceValue(F make) : make_(std::move(make)) {}
   // Returns the value; the first call creates it.

@@ -27,18 +27,18 @@
 
 namespace weft {
 
-// Runs tasks that return an R concurrently. Passes the results to one function, the sink, in the
-// order in which the tasks were submitted. The sink runs in its own fiber. At most `limit` tasks
-// are in progress: running, or with an undelivered result. An exception from a task or the sink
-// cancels the stream's context. The stream then drops the results of all tasks after that task.
+// Concurrently runs tasks that return an R. Passes the results to one function, the sink, in the
+// order in which the tasks were submitted. The sink runs in its own fiber. A task is in progress
+// until its result has been delivered; at most `limit` tasks are in progress at once. An exception
+// from a task or the sink cancels the stream's context and drops all later results.
 //
 // A stream with a FiberPool runs its tasks, but not the sink, in the pool; the pool must outlive
-// the stream. If the pool drops an accepted task, the stream reports this as the task's exception
-// std::errc::operation_canceled. While a task of the pool waits for the stream, other tasks can use
-// its slot. While a task that takes the context or a token runs, a stop request of the pool cancels
-// the context.
-// Context: fibers and plain threads; only one caller may submit and finish. All submit functions,
-// finish(), finish_until() and the destructor park.
+// the stream. If the pool drops an accepted task, the stream reports std::errc::operation_canceled
+// as the task's exception. While a pool's task waits in submit() or finish(), other tasks can use
+// its slot. A stop request to the pool cancels the stream's context if a running task of the stream
+// takes that context or a token.
+// Context: fibers and plain threads; only one caller at a time may submit or finish. All submit
+// functions, finish(), finish_until() and the destructor park.
 // Ordering: submit() synchronizes with the start of its task. The end of the task synchronizes with
 // the call of the sink. That call synchronizes with the return of finish().
 template <class R>
@@ -48,7 +48,7 @@ class OrderedStream {
  public:
   // Makes a stream that delivers results to `sink`. `fibers` applies to the sink's fiber and,
   // without a pool, to the tasks' fibers. The characters of `fibers.name` must outlive the stream.
-  // Throws: std::invalid_argument if `limit` is 0 or above a Channel's maximum; what go() throws.
+  // Throws: std::invalid_argument if `limit` is 0 or too large for a Channel; whatever go() throws.
   template <std::invocable<R> Sink>
   OrderedStream(std::size_t limit, Sink sink, const SpawnOptions& fibers = {})
       : OrderedStream(detail::GroupPool(), limit, std::move(sink), fibers) {}
@@ -57,7 +57,7 @@ class OrderedStream {
       : OrderedStream(detail::group_pool(pool), limit, std::move(sink), fibers) {}
   // Drops undelivered results, and waits for running tasks.
   ~OrderedStream() {
-    // Relaxed: the deliverer may see the store late.
+    // Relaxed: if the deliverer sees the store late, it just delivers more results.
     is_abandoned_.store(true, detail::relaxed);
     context_.cancel();
     in_order_.close();
@@ -67,15 +67,16 @@ class OrderedStream {
   OrderedStream& operator=(const OrderedStream&) = delete;
 
   // Starts a task, which takes no argument, a std::stop_token, or the stream's Context&. Parks
-  // while `limit` tasks are in progress. A full pool applies its on_full; a submit_until() with a
-  // limit parks instead. After an exception or a cancel(), the stream refuses tasks with
-  // Errc::cancelled. The pool refuses tasks as FiberPool::submit() does, and leaves them unchanged.
+  // while `limit` tasks are in progress. If the pool is full, submit() acts as the pool's on_full
+  // specifies; submit_until() parks if it has a deadline or a stop token. After an exception or a
+  // cancel(), the stream refuses tasks with Errc::cancelled. The pool refuses tasks as in
+  // FiberPool::submit(). A refused task is unchanged, unless moving it may throw.
   // Throws: whatever go() throws.
   template <class F>
   Accepted submit(F&& task) {
     return submit_until({}, std::forward<F>(task));
   }
-  // Works like submit(), but refuses with Errc::timed_out or cancelled if `until` ended the wait.
+  // Works like submit(), but returns Errc::timed_out or cancelled if `until` ended the wait.
   // Throws: whatever go() throws.
   template <class F>
   Accepted submit_until(const Until& until, F&& task) {
@@ -90,7 +91,7 @@ class OrderedStream {
   Accepted submit(const SubmitOptions& options, F&& task) {
     return submit_until(options, {}, std::forward<F>(task));
   }
-  // Works like submit(), but refuses with Errc::timed_out or cancelled if `until` ended the wait.
+  // Works like submit(), but returns Errc::timed_out or cancelled if `until` ended the wait.
   // Throws: whatever TaskGroup::spawn() throws.
   template <class F>
   Accepted submit_until(const SubmitOptions& options, const Until& until, F&& task) {
@@ -106,13 +107,13 @@ class OrderedStream {
   }
 
   // Parks until every result has been delivered. No task can be submitted afterwards.
-  // Throws: the first exception; if there are several, the exception of the task submitted first.
+  // Throws: what a task or the sink has thrown; if several have, the exception for the first task.
   void finish() {
     in_order_.close();
     (void)wait_for_deliverer({});
     deliverer_.join();
   }
-  // Works like finish(), but returns false if `until` ended the wait. Call finish() in any case.
+  // Works like finish(), but returns false if `until` ended the wait. Only finish() throws.
   // Throws: nothing.
   [[nodiscard]] bool finish_until(const Until& until) {
     in_order_.close();
@@ -128,7 +129,7 @@ class OrderedStream {
     WEFT_THROW(std::invalid_argument("weft::OrderedStream: limit = 0; must be at least 1"));
   }
 
-  // Holds one of `limit` places; the destructor gives the place back, unless keep() was called.
+  // Holds one of the `limit` places for tasks; the destructor frees it unless keep() was called.
   class Place {
    public:
     explicit Place(Semaphore& places) noexcept : places_(&places) {}
@@ -160,7 +161,7 @@ class OrderedStream {
     }
   };
 
-  // Receives the outcome of a task in the pool; the pool may also drop the task.
+  // Holds the outcome of a pool task; a dropped task has the exception operation_canceled.
   struct Outcome {
     std::optional<R> value;
     std::exception_ptr exception;
@@ -215,8 +216,8 @@ class OrderedStream {
   [[nodiscard]] static detail::Room room_for(const Until& until) noexcept {
     return until.is_never() ? detail::Room::as_configured : detail::Room::awaited;
   }
-  // Waits for a place, and starts the task, which then holds the place. `submit` passes the task to
-  // the pool, if there is one.
+  // Waits for one of the `limit` places and starts the task, which then holds the place. `submit`
+  // passes the task to the pool, if there is one.
   template <class F, class Submit>
   Accepted start(const Until& until, F&& task, Submit submit) {
     using RunningOf = Running<std::decay_t<F>>;
@@ -240,7 +241,7 @@ class OrderedStream {
       }
     }
     place.keep();
-    // The channel has room for `limit` tasks, and this task holds a place, so send() does not park.
+    // At most `limit` tasks hold places, and the channel has room for all, so send() never parks.
     (void)in_order_.send(std::move(pending));
     return {};
   }

@@ -1,4 +1,4 @@
-// Keeps a minimum time between the starts of tasks.
+// Enforces a minimum time between the starts of tasks.
 #pragma once
 
 #include <chrono>
@@ -37,8 +37,8 @@ class Pacer {
 
   // Parks until the caller may pass.
   void next() noexcept { (void)next_until({}); }
-  // Waits as next() does; returns false if `until` ended the wait. The next waiter then takes the
-  // caller's place.
+  // Waits as next() does; returns false if `until` ended the wait. The next waiter may then pass
+  // in the caller's place.
   [[nodiscard]] bool next_until(const Until& until) noexcept {
     if (!turn_.try_acquire_until(until)) return false;
     const Return returned{turn_};
@@ -87,7 +87,7 @@ class Pacer {
   const std::chrono::nanoseconds spacing_;
   Event open_;
   Semaphore turn_{1};
-  Deadline due_ = Deadline::past();  // When the caller that holds turn_ may pass.
+  Deadline due_ = Deadline::past();  // The time at which the caller that holds turn_ may pass.
 };
 
 }  // namespace weft

@@ -1,6 +1,6 @@
 // Runs the steps of a loop concurrently.
-// Context: fibers, and plain threads if there is a Runtime; calls park.
-// Ordering: the call synchronizes with each step, and each step with the return of the call.
+// Context: fibers, and plain threads if there is a Runtime; all functions park.
+// Ordering: the call happens before each step, and each step happens before the call returns.
 #pragma once
 
 #include <algorithm>
@@ -31,16 +31,16 @@ struct ParallelOptions {
   // The largest number of concurrent steps. 0: the pool's capacity or, without a pool, the number
   // of workers. That number suits steps that compute; steps that wait need more.
   std::size_t max_running = 0;
-  // The number of elements that a fiber takes at a time. 0: an eighth of a fiber's fair share, so
-  // that the fibers finish together; 1 if `max_running` is given.
+  // The number of elements that a fiber takes at a time. 0: one element if `max_running` is given,
+  // otherwise 1/8 of a fiber's equal share, so that all fibers end at about the same time.
   std::size_t grain = 0;
-  // The stack size and the name of the fibers of a loop without a pool.
+  // The stack size and the name of the fibers that run a loop without a pool.
   SpawnOptions fibers = {};
 };
 
 namespace detail {
 
-// Holds the pool of a loop, which may be empty, and the options of the loop's tasks in that pool.
+// Holds the pool in which a loop runs, if any, and the options of the loop's tasks in that pool.
 struct LoopPool {
   GroupPool pool = {};
   const SubmitOptions* options = nullptr;
@@ -49,14 +49,14 @@ struct LoopPool {
   [[nodiscard]] Accepted spawn(TaskGroup& group, const F& task) const {
     return options == nullptr ? group.spawn_or_refuse(task) : group.spawn_or_refuse(*options, task);
   }
-  // While `scope` exists, a stop request of the tasks' options cancels the loop's context.
+  // While `scope` exists, a stop request through `options->stop` cancels the loop's context.
   void follow_stop(StopRegistration<CancelContext>& scope, Context& context) const noexcept {
     if (options != nullptr) scope.add(options->stop, {&context});
   }
 };
 
-// Distributes the numbers below `count` to several fibers, in runs of `grain` numbers. The loop
-// works with numbers, so it does not depend on the type of the elements.
+// Distributes the indices from 0 to `count` - 1 among several fibers, in runs of `grain` indices.
+// The code does not depend on the type of the elements, because it uses only their indices.
 template <class Step>
 void run_in_parallel(const LoopPool& where, std::size_t count, const ParallelOptions& options,
                      Step step) {
@@ -68,7 +68,7 @@ void run_in_parallel(const LoopPool& where, std::size_t count, const ParallelOpt
   const std::size_t runs = count / grain + (count % grain != 0 ? 1 : 0);
   Atomic<std::size_t> next{0};
   Atomic<std::size_t> done{0};
-  // If a pool's task calls a loop without a pool, the steps wait on behalf of that task.
+  // If the caller is a pool task, it gives its slot back while a step waits for that task's pool.
   LocalNode* const task = where.pool ? nullptr : BehalfScope::task_of_caller();
   TaskGroup group(where.pool, {.fibers = options.fibers});
   StopRegistration<CancelContext> stop;
@@ -76,7 +76,7 @@ void run_in_parallel(const LoopPool& where, std::size_t count, const ParallelOpt
   const auto work = [&](Context& context) {
     std::optional<BehalfScope> behalf;
     if (task != nullptr) behalf.emplace(*task);
-    // Relaxed: the addition hands out each run once, and the group orders all other accesses.
+    // Relaxed: each addition returns a different run, and `group` orders all other accesses.
     for (std::size_t run = next.fetch_add(1, relaxed); run < runs && !context.is_over();
          run = next.fetch_add(1, relaxed)) {
       const std::size_t end = std::min(count, (run + 1) * grain);
@@ -95,7 +95,7 @@ void run_in_parallel(const LoopPool& where, std::size_t count, const ParallelOpt
   // Every step has run, even if the pool has dropped tasks.
   if (done.load(relaxed) == runs) return;
   group.join();
-  // join() has not thrown, so elements were skipped because the caller's context has ended.
+  // No step has thrown, because join() returned. Some steps have not run, so the context has ended.
   group.context().throw_if_over();
 }
 
@@ -137,28 +137,28 @@ concept MappingOf = StepOver<F, Range> &&
 }  // namespace detail
 
 // Calls `step(element)` for each element, several at once, and parks until all calls have returned.
-// `range` must be accessible by index; elements are taken in order. After an exception or the end
-// of the caller's context (context.hpp), other fibers only finish the `grain` elements that they
-// have taken. A task of a pool may call for_each(), and steps may wait for that pool, because the
-// task's slot is free meanwhile. A step is part of the task, so it cannot wait for the task's end.
-// Throws: the first exception of a step; the cause of the context's end, or std::system_error if it
-// has no cause; whatever go() throws.
+// `range` must be accessible by index; elements are taken in order. After a step throws or the
+// caller's context (context.hpp) ends, the other fibers only finish the elements that they have
+// taken. If a task of a pool calls for_each(), a step may wait for that pool, because the task then
+// gives its slot back. A step must not wait for the end of that task.
+// Throws: the first exception that a step throws; if the context ends, its cause (std::system_error
+// if there is none); whatever go() throws.
 template <detail::IndexedRange Range, detail::StepOver<Range> Step>
 void for_each(Range&& range, Step step, const ParallelOptions& options = {}) {
   detail::call_for_each({}, range, step, options);
 }
 // Runs the steps in tasks of `pool`. The first task is submitted as on_full specifies; if the pool
-// refuses later tasks, fewer tasks run. If the caller is a task of the pool, it frees its slot
-// meanwhile.
-// Throws: also std::system_error with the pool's code if the pool refuses the first task.
+// refuses later tasks, fewer tasks run. A caller that is a task of the pool frees its slot while it
+// waits for the steps.
+// Throws: also std::system_error with the pool's error if the pool refuses the first task.
 template <detail::IndexedRange Range, detail::StepOver<Range> Step>
 void for_each(FiberPool& pool, Range&& range, Step step, const ParallelOptions& options = {}) {
   detail::call_for_each({detail::group_pool(pool)}, range, step, options);
 }
-// Runs the steps in tasks of `pool` with `submit_options`. A stop request of these tasks or of the
-// pool has the same effect as the end of the caller's context. If the pool drops a task at its
-// deadline, other tasks take the elements.
-// Throws: also std::system_error if the pool drops all tasks; std::invalid_argument for a timeout.
+// Runs the steps in tasks of `pool` with `submit_options`. A stop request for these tasks or for
+// the pool has the same effect as the end of the caller's context. If the pool drops a task whose
+// deadline has passed, other tasks take its elements.
+// Throws: also std::system_error if all tasks are dropped; std::invalid_argument if timeout is set.
 template <detail::IndexedRange Range, detail::StepOver<Range> Step>
 void for_each(FiberPool& pool, const SubmitOptions& submit_options, Range&& range, Step step,
               const ParallelOptions& options = {}) {

@@ -33,54 +33,53 @@ namespace weft {
 //
 // By default, workers start on demand, are reused in LIFO order, and retire when idle. Tasks start
 // in the order of acceptance, unless SubmitOptions or OnFull::caller_runs change it. A task that
-// waits on its own pool frees its slot (release_when_blocked), so nested waits find free slots.
+// waits on its own pool frees its slot (release_when_blocked), so tasks that it waits for can run.
 //
 // A task that can be called with a std::stop_token receives one. close(Close::cancel) and
-// PoolTask::cancel() request a stop through it. Small tasks without options allocate only in the
-// async forms, in run_until() and for the first token.
-// Context: fibers, tasks of this pool and plain threads. run(), waits, join(), the destructor, and
-// all submits except the try_ forms park.
-// Throws: waits and join() throw std::system_error (std::errc::resource_deadlock_would_occur) in a
-// task of the pool, because they would wait for that task. Submits throw what submit() throws.
-// Ordering: a submit synchronizes with the start of its task, and the task's end with the return of
-// each wait.
-// Lifetime: the pool may outlive the Runtime, whose destructor waits for the pool's tasks and, with
-// on_tick, until the pool is closed.
+// PoolTask::cancel() request a stop through it. Without options, a nothrow-movable callable of up
+// to 32 bytes needs memory only in the async functions, in run_until(), and for the first token.
+// Context: fibers, tasks of this pool and plain threads. run(), join(), the wait functions, the
+// destructor, and all functions that submit tasks, except the try_ functions, park.
+// Throws: join() and the wait functions throw std::system_error if a task of the pool calls them
+// (std::errc::resource_deadlock_would_occur). Functions that submit tasks throw as submit() does.
+// Ordering: submit() synchronizes with the start of its task. The end of the task synchronizes with
+// the return of each call that waits for the task.
+// Lifetime: the pool may outlive the Runtime. The Runtime's destructor waits until the pool's tasks
+// have ended and, if on_tick is set, until the pool is closed.
 class FiberPool : private detail::WrongPoolCalls {
  public:
   // Opens the pool.
-  // Throws: std::invalid_argument that names the option; what weft::go() throws.
+  // Throws: std::invalid_argument (what() names the invalid option); whatever weft::go() throws.
   explicit FiberPool(PoolOptions options = {});
-  // A pool cannot be copied or moved. The parameter is not const, because g++ would bind a const
-  // reference to the braces in pool({}).
+  // A pool cannot be copied or moved. With a const parameter, g++ would reject pool({})
+  // as ambiguous, because the braces could then also be a FiberPool.
   FiberPool(FiberPool&) = delete;
   FiberPool& operator=(const FiberPool&) = delete;
-  // Calls close(Close::drain), then join(). If tasks last longer than 5 s, lists all fibers on
-  // stderr once.
+  // Calls close(Close::drain), then join(). If tasks are still running after 5 s, writes a list
+  // of all fibers to stderr once.
   ~FiberPool();
 
   // The type of the handle that async() returns.
   template <class F>
   using TaskOf = PoolTask<detail::PoolResult<std::decay_t<F>&>>;
 
-  // Submits a callable to be run once. Each form may take SubmitOptions first. The _until forms
-  // also take an Until, before the callable:
+  // Submits a callable to be run once. Each function accepts SubmitOptions as its first argument.
+  // The _until functions also take an Until, before the callable:
   //   submit        acts as on_full specifies if there is no room
   //   try_submit    never parks
-  //   submit_until  parks until there is room or the limit ends the wait, regardless of on_full
+  //   submit_until  parks until there is room or `until` ends the wait, regardless of on_full
   //   go            works as submit(), but throws if the pool refuses the task
   //   submit_bulk   submits each callable of a range, in order
   //   async         submits, and returns a handle for the result; run() waits for the result
   //
-  // The error of a refusal is closed, full, timed_out, cancelled, too_many_waiting, empty_task,
-  // too_heavy, or the error of a worker's start (no_runtime, too_many_fibers,
+  // A refusal returns the error closed, full, timed_out, cancelled, too_many_waiting, empty_task,
+  // too_heavy, or the reason why no worker could start (no_runtime, too_many_fibers,
   // std::errc::not_enough_memory). A refused callable is unchanged, unless moving it may throw. A
-  // callable of more than 32 bytes is stored as go() stores it. Tasks with options reuse up to 256
-  // records of the pool; a stop token or a timeout allocates. The wait for room ends at the limit
-  // of the call, or at the deadline or stop request of the task.
-  // Throws: what building the task throws, and std::bad_alloc for a callable of more than 32 bytes
-  // and for the pool's first stop token. With options, also std::bad_alloc for the record, and
-  // std::invalid_argument that names the field.
+  // callable of more than 32 bytes needs memory, as in weft::go(). For tasks with options, the pool
+  // keeps up to 256 objects for reuse; a stop token or a timeout always needs memory.
+  // `until`, the task's deadline and a stop request for the task end the wait for room.
+  // Throws: whatever a copy or move of the callable throws; std::bad_alloc if memory is exhausted;
+  // std::invalid_argument if an option is invalid (what() names it).
   template <detail::PoolCallable F>
   Accepted submit(F&& callable) {
     return entry().hand_over(Room::as_configured, std::forward<F>(callable));
@@ -109,8 +108,8 @@ class FiberPool : private detail::WrongPoolCalls {
     return entry().hand_over(options, Room::awaited, until, std::forward<F>(callable));
   }
   // Submits a task; a refusal throws an exception.
-  // Throws: whatever submit() throws, and std::system_error with the code of a refusal and the
-  // pool's name.
+  // Throws: whatever submit() throws and, if the pool refuses the task, std::system_error with the
+  // error and the pool's name.
   template <detail::PoolCallable F>
   void go(F&& callable) {
     check(submit(std::forward<F>(callable)));
@@ -120,9 +119,9 @@ class FiberPool : private detail::WrongPoolCalls {
     check(submit(options, std::forward<F>(callable)));
   }
 
-  // Submits each callable of a range. Without options, the call locks the pool once for up to 16
-  // tasks. Callables are copied, or moved from a moved container or move iterators. Refused
-  // callables are moved back. If making a task throws, earlier tasks may have been accepted.
+  // Submits each callable of a range. Without options, locks the pool once for each 16 tasks. Moves
+  // the callables of an rvalue container or of move iterators, and moves refused callables back;
+  // copies all other callables. If a copy or move throws, earlier tasks may have been accepted.
   // Returns: the first refusal as `error`, and the number of tasks accepted before it as `value`.
   template <std::input_iterator Iterator, std::sentinel_for<Iterator> End>
   requires detail::PoolCallable<std::iter_value_t<Iterator>> Result<std::size_t> submit_bulk(
@@ -133,8 +132,8 @@ class FiberPool : private detail::WrongPoolCalls {
   Result<std::size_t> submit_bulk(Range&& callables) {
     return entry().in_bulk(std::forward<Range>(callables), Room::as_configured, {});
   }
-  // Works like submit_bulk(), but parks for room until the limit ends the wait, regardless of
-  // on_full. After an error, the first `value` tasks have been accepted.
+  // Works like submit_bulk(), but parks until there is room or `until` ends the wait, regardless of
+  // on_full. After an error, the result's `value` is the number of tasks accepted before the error.
   template <detail::RangeOfTasks Range>
   Result<std::size_t> submit_bulk_until(const Until& until, Range&& callables) {
     return entry().in_bulk(std::forward<Range>(callables), Room::awaited, until);
@@ -151,9 +150,9 @@ class FiberPool : private detail::WrongPoolCalls {
     return entry().in_bulk(std::forward<Range>(callables), Room::awaited, until, options);
   }
 
-  // Submits a task and returns a handle for its result. The task has the caller's context
+  // Submits a task and returns a handle for its result. The task runs in the caller's context
   // (context.hpp), if there is one; the context may end before the task.
-  // Throws: whatever submit() throws, std::system_error with the code of a refusal, std::bad_alloc.
+  // Throws: whatever submit() throws, std::bad_alloc, std::system_error if the task is refused.
   template <detail::PoolCallable F>
   [[nodiscard]] TaskOf<F> async(F&& callable) {
     return entry().started(entry().start(Room::as_configured, {}, std::forward<F>(callable)));
@@ -163,7 +162,7 @@ class FiberPool : private detail::WrongPoolCalls {
     return entry().started(
         entry().start(options, Room::as_configured, {}, std::forward<F>(callable)));
   }
-  // Works like async(), but parks for room until the limit ends the wait, regardless of on_full.
+  // Works like async(), but waits for room as submit_until() does.
   template <detail::PoolCallable F>
   [[nodiscard]] TaskOf<F> async_until(const Until& until, F&& callable) {
     return entry().started(entry().start(Room::awaited, until, std::forward<F>(callable)));
@@ -183,9 +182,9 @@ class FiberPool : private detail::WrongPoolCalls {
     return entry().start(options, Room::now, {}, std::forward<F>(callable));
   }
 
-  // Runs `callable` on a worker, in the caller's context, parks for its result and returns it. The
-  // call does not allocate. A caller that is a task of the pool passes its slot to a new fiber for
-  // `callable`, if no task is queued and no worker is free.
+  // Runs `callable` on a worker, in the caller's context, parks until it ends, and returns its
+  // result. The call does not allocate. A caller that is a task of the pool passes its slot to a
+  // new fiber for `callable`, if no task is queued and no worker is free.
   // Throws: the exception of `callable`; what async() throws; what PoolTask::get() throws if the
   // pool drops the task.
   template <detail::PoolCallable F>
@@ -198,10 +197,10 @@ class FiberPool : private detail::WrongPoolCalls {
     if (detail::is_empty_callable<std::decay_t<F>>(callable)) check(Errc::empty_task);
     return async(options, std::ref(callable)).get();
   }
-  // Works like run(), but `until` may end the wait for the result, and the wait for room if on_full
-  // waits. In that case the call returns no value, or false for a task without a result. A task
-  // that has not begun by then never runs. A running task receives a stop request and continues
-  // without the caller. The task therefore owns its callable, and the call allocates.
+  // Works like run(), but `until` may end the wait for the result, and any wait for room that
+  // on_full specifies. The call then returns an empty optional, or false if the task has no result.
+  // A task that has not begun by then never runs. A running task receives a stop request and
+  // continues without the caller. The task therefore owns its callable, and the call allocates.
   template <detail::PoolCallable F>
   [[nodiscard]] auto run_until(const Until& until, F&& callable) {
     return entry().in_time(until,
@@ -225,12 +224,12 @@ class FiberPool : private detail::WrongPoolCalls {
 
   // Parks until `count` tasks have returned or thrown since the construction of the pool; dropped
   // tasks do not count. To wait for 100 more tasks, a sole submitter reads stats() first, and
-  // passes completed + failed + 100. Returns false if `until` ended the wait, or if the pool
-  // becomes closed and empty earlier.
+  // passes completed + failed + 100. Returns false if `until` ended the wait, or if the pool was
+  // closed and became empty first.
   [[nodiscard]] bool wait_for_completed(std::uint64_t count, const Until& until = {});
 
   // After pause() has returned, no task starts. Running tasks continue, and the pool accepts tasks
-  // while there is room. With OnFull::caller_runs, submits then park as with OnFull::block. A task
+  // while there is room. During the pause, OnFull::caller_runs acts as OnFull::block does. A task
   // that has freed its slot for a wait may have to wait for resume(), too. resume() and close() end
   // the pause; pause() has no effect on a closed pool.
   void pause() noexcept;
@@ -238,15 +237,15 @@ class FiberPool : private detail::WrongPoolCalls {
   void resume() noexcept;
   // Returns whether the pool is paused; may be stale.
   [[nodiscard]] bool is_paused_hint() const noexcept;
-  // Parks until no task runs, and returns true. Returns false at once if the pool is not paused, or
-  // as soon as the pause ends. A task that waits for an unstarted task counts as running.
+  // Parks until no task is running, and returns true. Returns false at once if the pool is not
+  // paused, or when the pause ends. A task that waits for an unstarted task counts as running.
   bool wait_paused() { return wait_paused_until({}); }
   // Waits as wait_paused() does; also returns false if `until` ended the wait.
   [[nodiscard]] bool wait_paused_until(const Until& until);
 
-  // Changes the capacity for later starts of tasks; it may be below min_workers. Surplus idle
-  // workers retire now, surplus busy workers after their task. A retired worker counts as alive
-  // until the FiberLocals of its tasks are destroyed. Accepted tasks remain accepted.
+  // Changes the capacity for tasks that start later; it may be below min_workers. Surplus idle
+  // workers retire now, and surplus busy workers retire after their task. A retired worker counts
+  // as alive until the FiberLocals of its tasks are destroyed. Accepted tasks remain accepted.
   // Throws: std::invalid_argument for 0, and for kUnlimited if the pool grows eagerly.
   void resize(std::size_t capacity);
   // Returns the last capacity set by resize() or the constructor.
@@ -255,8 +254,8 @@ class FiberPool : private detail::WrongPoolCalls {
   [[nodiscard]] std::size_t available_hint() const noexcept;
 
   // Stops accepting tasks; callers parked in submit get Errc::closed. After close(discard) has
-  // returned, no task starts. A task starts when a worker takes it; stats() then counts it as busy.
-  // The first instruction of the task follows a moment later. close() ends a pause, so a drain runs
+  // returned, no task starts. A task starts when a worker takes it; stats() then counts it in
+  // `busy`. Its first instruction may execute slightly later. close() ends a pause, so a drain runs
   // the queued tasks. close() may be called again, for example to discard after a drain.
   void close(Close mode) noexcept;
   // Parks until the pool has been closed and its fibers no longer use the pool.
@@ -265,12 +264,12 @@ class FiberPool : private detail::WrongPoolCalls {
   [[nodiscard]] bool join_until(const Until& until);
   // Returns whether the pool is closed; may be stale because of reopen().
   [[nodiscard]] bool is_closed_hint() const noexcept;
-  // Returns the token that tasks receive, for example for work that tasks start elsewhere. After
-  // close(Close::cancel) and reopen(), the token is new; earlier tasks keep the old token. Takes
-  // the pool's lock briefly. If memory for the first token runs out, the result is empty.
+  // Returns the token that tasks receive, for example to pass it to work that tasks start
+  // elsewhere. After close(Close::cancel) and reopen(), the token is new; earlier tasks keep the
+  // old token. Takes the pool's lock briefly. Returns an empty token if memory is exhausted.
   [[nodiscard]] std::stop_token stop_token() const noexcept;
-  // Accepts tasks again, except under a closed parent. Draining workers continue; counters remain.
-  // Throws: with prestart, prealloc or on_tick, whatever go() throws; the pool is then open, too.
+  // Accepts tasks again unless a parent is closed. A running drain continues; counters are kept.
+  // Throws: with prestart, prealloc or on_tick, whatever go() throws; the pool is open even then.
   void reopen();
 
   // Returns a consistent snapshot of the counters and gauges. Takes the pool's lock briefly.
@@ -298,16 +297,16 @@ class FiberPool : private detail::WrongPoolCalls {
   detail::StopRegistration<CloseOnStop> outer_stop_;
 };
 
-// Pauses a pool as FiberPool::pause() does. The pause lasts until the destructor or a close();
-// resume() does not end it. Several PauseScopes may pause a pool at once. A PauseScope cannot be
-// copied or moved.
+// Pauses a pool as FiberPool::pause() does. The pause lasts until the PauseScope is destroyed or
+// the pool is closed; resume() does not end it. Several PauseScopes may pause a pool at once. A
+// PauseScope cannot be copied or moved. Only its creator, a fiber or plain thread, may destroy it.
 // Context: fibers and plain threads; no call parks.
 // Lifetime: the pool must outlive the PauseScope.
 class PauseScope {
  public:
   // Pauses the pool.
   explicit PauseScope(FiberPool& pool) noexcept;
-  // Ends this pause; tasks start if no other pause exists. Only the scope's creator may destroy it.
+  // Ends this pause; tasks start if no other pause exists.
   ~PauseScope();
   PauseScope(const PauseScope&) = delete;
   PauseScope& operator=(const PauseScope&) = delete;
@@ -318,13 +317,13 @@ class PauseScope {
   const std::uint64_t number_;
 };
 
-// Returns the pool of the process, created by the first call, for code that must limit concurrency
-// but needs no separate pool. The pool has a slot for each processor, no queue, and OnFull::block.
-// Its workers belong to the runtime that is current when they start. Idle workers retire after 20
-// ms at most, and so do not delay the end of a Runtime; a later Runtime may use the same pool.
-// Without a Runtime, the pool refuses tasks with Errc::no_runtime.
+// Returns the process-wide pool, for code that must limit concurrency but needs no separate pool.
+// The first call creates the pool, with a slot for each processor, no queue, and OnFull::block. Its
+// workers belong to the runtime that is current when they start. Idle workers retire within 20 ms,
+// so they do not delay the end of a Runtime; a later Runtime may use the same pool. Without a
+// Runtime, the pool refuses tasks with Errc::no_runtime.
 // Context: fibers and plain threads; does not park.
-// Throws: as for the constructor of a pool; only a call that has to create the pool throws.
+// Throws: whatever the constructor of FiberPool throws, if the call creates the pool.
 // Ordering: the first call synchronizes with the later calls.
 [[nodiscard]] FiberPool& default_pool();
 

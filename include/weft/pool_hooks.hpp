@@ -16,7 +16,7 @@ namespace weft {
 // Describes a task that threw. A TaskInfo is valid only during the call of the handler.
 struct TaskInfo {
   std::string_view pool;  // PoolOptions::name.
-  // The task's position, from 1, among the tasks that left the pool's queue to run or to be
+  // The task's position, counted from 1, among the tasks that left the pool's queue to run or to be
   // dropped. It equals the position in the order of acceptance if tasks start in that order and
   // OnFull::caller_runs runs no task.
   std::uint64_t number = 0;
@@ -26,7 +26,7 @@ struct TaskInfo {
 
 // Receives the exceptions of a pool's tasks. The handler is a callable that takes an exception_ptr
 // and a TaskInfo, or only an exception_ptr. An empty ExceptionHandler handles no exceptions.
-// Context: plain value; its call parks, throws and synchronizes as the handler does.
+// Context: plain value; calling it parks, throws and synchronizes as calling the handler does.
 class ExceptionHandler {
  public:
   ExceptionHandler() noexcept = default;

@@ -21,26 +21,26 @@ class FiberPool;
 enum class OnFull : std::uint8_t {
   block,        // Park until there is room, in FIFO order.
   reject,       // Return Errc::full.
-  caller_runs,  // Run the task in the call to submit(), outside the pool's capacity.
-  drop_oldest,  // Drop the task that has been queued longest, as Close::discard would; a heavier
-                // task drops several. Callers parked in submit_until() do not get the place. Return
-                // Errc::full if that cannot make room, as after a resize() to fewer slots.
+  caller_runs,  // Run the task in the call to submit(), where it needs no slot.
+  drop_oldest,  // Drop the task that has been queued longest, as Close::discard does. A heavy task
+                // may replace several. Callers parked in submit_until() do not get the freed room.
+                // Return Errc::full if drops make no room, for example after a resize().
 };
 
 // Selects what close() does with accepted tasks that have not started.
 enum class Close : std::uint8_t {
   drain,    // The tasks still run.
-  discard,  // The tasks are dropped; waits for them report a cancellation.
-  cancel,   // Like discard; running tasks that have taken a token also receive a stop request.
+  discard,  // The tasks are dropped; callers that wait for them get a cancellation error.
+  cancel,   // Like discard; running tasks that take a stop token also get a stop request.
 };
 
 // Selects which idle worker gets the next task. The worker that has been idle longest always
 // retires first.
 enum class WakeOrder : std::uint8_t {
-  lifo,  // The most recently used worker: its stack is cached, and other workers can retire.
+  lifo,  // The worker used most recently: its stack is in the CPU cache. The others can retire.
   // The worker that has been idle longest, so the pool uses all workers in turn. This order suits
   // workers that hold, for example, a connection that must not stay unused for long. A worker
-  // retires only if its turn has not come within `idle_timeout`.
+  // retires only if it gets no task within `idle_timeout`.
   fifo,
 };
 
@@ -48,21 +48,21 @@ struct PoolStats;
 
 // Sets the function that receives a pool's statistics, and how often the pool calls it.
 struct Tick {
-  // The time from the return of a call to the next call. kNever: only the last call is made.
+  // The pause between two calls. With kNever, the only call reports the final statistics.
   std::chrono::nanoseconds period = kNever;
   std::function<void(const PoolStats&)> call = {};
 };
 
 namespace detail {
 
-// Returns how many processors the affinity and the cgroup's quota allow. Reads both only once.
-// Without WEFT_WORKERS, a Runtime has this number of workers by default.
+// Returns how many processors the affinity and the cgroup's quota allow. Reads both limits only
+// once. Without WEFT_WORKERS, a Runtime has this number of workers by default.
 [[nodiscard]] std::size_t processors() noexcept;
 
 }  // namespace detail
 
 struct PoolOptions {
-  // The largest number of running tasks, and of workers that hold a slot. kUnlimited is allowed.
+  // The maximum number of running tasks, and of workers that hold a slot. kUnlimited is allowed.
   std::size_t capacity = detail::processors();
   // Selects when workers start.
   GrowPolicy grow = GrowPolicy::on_demand();
@@ -71,44 +71,43 @@ struct PoolOptions {
   // Whether the constructor and reopen() start `min_workers` (at least 1) at once, not on demand.
   bool prestart = false;
   // Whether the constructor and reopen() allocate the queue for all tasks that can be accepted.
-  // `capacity` + `queue_capacity` may then be at most 1048576. The option does not affect workers.
+  // `capacity` + `queue_capacity` may then be at most 1048576. The option allocates no workers.
   bool prealloc = false;
-  // The largest number of tasks that wait for a slot. 0: a task is accepted only if a slot is free.
+  // The maximum number of tasks that wait for a slot. 0: a task is accepted only if a slot is free.
   // Must be at least 1 with OnFull::drop_oldest.
   std::size_t queue_capacity = 0;
   OnFull on_full = OnFull::block;
-  // The largest number of callers parked in submit; further callers get Errc::too_many_waiting.
-  // At least 1. Must not be set with OnFull::reject.
+  // The maximum number of callers parked in submit; further callers get Errc::too_many_waiting. At
+  // least 1. Must not be set with OnFull::reject.
   std::size_t max_blocked = kUnlimited;
-  // Whether a task that waits for its own pool, in submit(), run(), a PoolTask or a group, frees
-  // its slot meanwhile. If false, the user must prevent the deadlock in which all slots hold tasks
-  // that wait for unstarted tasks.
+  // Whether a task frees its slot while it waits for its own pool (in submit(), run(), a PoolTask
+  // or a group). If false, the user must prevent the deadlock in which all slots hold tasks that
+  // wait for unstarted tasks.
   bool release_when_blocked = true;
   WakeOrder wake_order = WakeOrder::lifo;
   // A worker retires once it has been idle for one to two times this period. While the workers'
   // runtime is being destroyed, the workers retire within 20 ms; the pool may outlive the runtime.
   std::chrono::nanoseconds idle_timeout = std::chrono::seconds(1);
-  // Receives an exception of a submitted task and optionally a TaskInfo, before the slot is freed.
-  // Several workers may call it at once. If it is empty or throws, the logger gets a line, and the
-  // worker continues. Exceptions of run(), and of async() with a handle, go to the waiting caller.
+  // Receives each exception that a submitted task throws, and optionally a TaskInfo, before the
+  // slot is freed. Several workers may call it at once. If it is empty or throws, the logger gets a
+  // line. An exception in run(), or in async() with a handle, goes to the waiting caller.
   ExceptionHandler on_exception = {};
   // Receives each line of the pool's log, without the line end. Several workers may call it at
-  // once, while tasks hold their slots. If it is empty or throws, the line goes to stderr.
+  // once; each keeps its slot during the call. If it is empty or throws, the line goes to stderr.
   std::function<void(std::string_view)> logger = {};
   // Receives statistics in a fiber of the pool, one call at a time, until the pool is closed and
   // its tasks have ended. The last call receives the final statistics, and join() waits for this
-  // call. In a call, join() throws the same error as in a task. If a call throws, the logger gets a
+  // call. Within `call`, join() throws as it does in a task. If `call` throws, the logger gets a
   // line. With this option, the constructor and reopen() also throw what weft::go() throws.
   Tick on_tick = {};
   // Whether FiberPool::timings() measures how long tasks wait and run. If true, the pool reads the
   // clock three extra times for each task.
   bool timings = false;
-  // A stop request calls close(Close::cancel) in the requesting call; the pool stays closed.
+  // The call that requests a stop runs close(Close::cancel); reopen() then has no effect.
   std::stop_token stop = {};
-  // The parent of a sub-pool; it must outlive the sub-pool. Tasks run in the parent's slots on its
-  // workers, at most `capacity` at once; they need room in the parent. A sub-pool has no workers,
-  // so min_workers, prestart, idle_timeout, wake_order, grow and stack_size must keep their
-  // defaults.
+  // The parent of a sub-pool; it must outlive the sub-pool. The parent's workers run the sub-pool's
+  // tasks in the parent's slots, at most `capacity` at once. A sub-pool has no workers, so
+  // min_workers, prestart, idle_timeout, wake_order, grow and stack_size must keep their defaults.
   FiberPool* parent = nullptr;
   // The stack size of every worker, as in SpawnOptions::stack_size.
   std::size_t stack_size = 0;
@@ -120,22 +119,22 @@ struct PoolOptions {
 // + cancelled + busy + released + in_callers + queued.
 struct PoolStats {
   std::size_t live = 0;  // Workers that hold a slot: busy + idle.
-  std::size_t busy = 0;  // Workers that run a task.
-  // Workers that wait for a task, have been started or woken for a task, or have retired and are
-  // destroying FiberLocals.
+  std::size_t busy = 0;  // Workers that are running a task.
+  // Workers that are waiting for a task, have been started or woken for a task, or have retired and
+  // are destroying FiberLocals.
   std::size_t idle = 0;
-  std::size_t released = 0;    // Tasks that wait on their own pool and have given their slot back.
-  std::size_t in_callers = 0;  // Tasks that run in submit() (OnFull::caller_runs).
+  std::size_t released = 0;    // Tasks that have freed their slots while they wait for the pool.
+  std::size_t in_callers = 0;  // Tasks that are running in submit() (OnFull::caller_runs).
   std::size_t queued = 0;      // Tasks accepted but not started.
   std::size_t blocked = 0;     // Callers parked in submit, for lack of room.
-  // The drain tasks among busy, released and queued. Each runs tasks of a sub-pool, which counts
-  // these tasks in its own statistics.
+  // How many of busy, released and queued are drain tasks. Each runs tasks of a sub-pool, which
+  // counts these tasks in its own statistics.
   std::size_t in_sub_pools = 0;
   std::uint64_t submitted = 0;  // Tasks accepted so far.
   std::uint64_t completed = 0;  // Tasks that returned.
   std::uint64_t failed = 0;     // Tasks that threw.
   std::uint64_t cancelled = 0;  // Tasks that were accepted and will never run.
-  std::uint64_t rejected = 0;   // Refusals for any reason.
+  std::uint64_t rejected = 0;   // Tasks refused, for any reason.
   std::uint64_t started = 0;    // Workers started so far.
   std::uint64_t retired = 0;    // Workers that have retired so far.
 };

@@ -14,7 +14,7 @@ namespace weft {
 // Selects how a PoolSet chooses the pool for a task.
 enum class Balance : std::uint8_t {
   round_robin,  // Each pool in turn.
-  least_tasks,  // The pool with the fewest tasks: running, queued or waiting for room.
+  least_tasks,  // The pool with the fewest running, queued and waiting tasks.
 };
 
 // Divides tasks among several pools with the same options. Each pool is an ordinary FiberPool with
@@ -42,13 +42,13 @@ class PoolSet : private detail::WrongPoolCalls {
   [[nodiscard]] FiberPool& operator[](std::size_t i) noexcept { return pools_[i]; }
   // Returns an iterator to the first pool.
   [[nodiscard]] auto begin() noexcept { return pools_.begin(); }
-  // Returns the iterator after the last pool.
+  // Returns an iterator past the last pool.
   [[nodiscard]] auto end() noexcept { return pools_.end(); }
 
   // Returns the pool for the next task according to the Balance. round_robin selects the next pool
   // with a free slot, if there is one.
   [[nodiscard]] FiberPool& next() noexcept {
-    // Relaxed: no other data depends on the number.
+    // Relaxed: no other data depends on the turn number.
     const std::uint64_t turn = turn_.fetch_add(1, detail::relaxed);
     FiberPool* best = &at(turn);
     std::uint64_t best_rank = rank(*best);
@@ -62,7 +62,7 @@ class PoolSet : private detail::WrongPoolCalls {
     }
     return *best;
   }
-  // Submits to the next pool, as FiberPool::submit() does.
+  // Submits a task to the pool that next() returns, as FiberPool::submit() does.
   template <detail::PoolCallable F>
   Accepted submit(F&& callable) {
     return next().submit(std::forward<F>(callable));
@@ -71,16 +71,16 @@ class PoolSet : private detail::WrongPoolCalls {
   Accepted submit(const SubmitOptions& options, F&& callable) {
     return next().submit(options, std::forward<F>(callable));
   }
-  using WrongPoolCalls::submit;  // Compiler errors state which arguments a callable must take.
+  using WrongPoolCalls::submit;  // The compiler's error for a wrong F states what F must take.
 
-  // Calls FiberPool::wait_idle() of one pool after another, so it parks until each pool has been
+  // Calls FiberPool::wait_idle() on one pool after another, so it parks until each pool has been
   // idle once.
   // Throws: std::system_error (resource_deadlock_would_occur) if a task of one of the pools calls
   // it.
   void wait_idle() {
     for (FiberPool& pool : pools_) pool.wait_idle();
   }
-  // Calls FiberPool::close() of each pool.
+  // Calls FiberPool::close() on each pool.
   void close(Close mode) noexcept {
     for (FiberPool& pool : pools_) pool.close(mode);
   }

@@ -13,8 +13,8 @@ class PoolEntry;
 }  // namespace detail
 
 // Refers to a task that FiberPool::async() started. If the handle is destroyed, the task continues.
-// If a task of the same pool waits with the handle, the waiting task frees its slot. The waiting
-// task continues once it has a slot again, even after the deadline of its wait.
+// If a task of the same pool waits through the handle, the waiting task frees its slot. The waiting
+// task continues only when it has a slot again, which may be after the wait's deadline.
 // Context: fibers and plain threads; waits and get() park. ready(), waits and cancel() may be
 // called concurrently; no other call may run during get() or the destructor.
 // Ordering: the end of the task synchronizes with the return of calls that wait for it.
@@ -24,12 +24,12 @@ class PoolTask {
   PoolTask() noexcept = default;
   // Takes the task of `other`, which is then empty.
   PoolTask(PoolTask&& other) noexcept : job_(std::exchange(other.job_, nullptr)) {}
-  // Exchanges the tasks; the destructor of `other` then abandons the previous task.
+  // Exchanges the handles' tasks; the destructor of `other` then abandons the previous task.
   PoolTask& operator=(PoolTask&& other) noexcept {
     std::swap(job_, other.job_);
     return *this;
   }
-  // Abandons the task, which still runs. Drops its result; on_exception gets a later exception.
+  // Drops the task's result but does not stop the task. A later exception goes to on_exception.
   ~PoolTask() {
     if (job_ != nullptr) job_->release_reference();
   }
@@ -53,12 +53,12 @@ class PoolTask {
     return last.job_->take();
   }
   // If the task has not begun, prevents it from running and returns true; its waiters continue at
-  // once. The task stays in the queue until it would have started, and PoolStats::cancelled counts
-  // it then. If the task has begun, requests a stop through the task's token, if there is one, and
-  // returns false.
+  // once. The task stays in the queue until it would have started, and only then does
+  // PoolStats::cancelled count it. If the task has begun, returns false; a task that takes a stop
+  // token gets a stop request.
   bool cancel() noexcept { return job_->cancel(); }
 
-  // Returns the job, for a select; null for an invalid handle.
+  // Returns the job on which a select waits; null for an invalid handle.
   [[nodiscard]] detail::PoolJob* job() const noexcept { return job_; }
 
  private:
@@ -69,7 +69,7 @@ class PoolTask {
 };
 
 // Makes a select case that is ready once the task has ended or was cancelled. With an invalid
-// handle, the case is never ready. A task of the same pool frees its slot while the select waits.
+// handle, the case is never ready. A task of the same pool frees its slot during the select.
 // Context, Throws: the same as for on_stop().
 template <class R, std::invocable Handler = detail::Nothing>
 [[nodiscard]] auto on_done(PoolTask<R>& task, Handler handler = {}) {

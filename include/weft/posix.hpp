@@ -16,7 +16,7 @@ namespace weft::posix {
 
 // Selects what a fiber does with its locked pthread mutexes and rwlocks when a call would park it.
 enum class Locks : std::uint8_t {
-  strict,  // The call blocks the worker instead of parking; report() counts the call.
+  strict,  // The call blocks the worker, and report() counts the call.
   // The fiber parks while it holds the locks. Fibers that need such a lock park until it is
   // released, whether they have a Scope or not; plain threads block. `strict` applies instead in
   // builds with debug_locks, during a pthread_once(), and with more than 14 locks. It also applies
@@ -32,15 +32,15 @@ struct ScopeOptions {
 };
 
 // While a Scope exists, blocking calls to the C library, by any library, park the calling fiber.
-// It intercepts these calls: reads and writes of sockets and pipes, connect, accept, poll, select,
-// epoll_wait, sleeps, waitpid, getaddrinfo, gethostbyname, opens and reads of files, fsync, and
-// waits for pthread condition variables and POSIX semaphores. The fiber stays on its thread, as
-// with this_fiber::Pin, and has its own values of pthread keys. this_fiber::until() can end a call
-// with ETIMEDOUT or ECANCELED. In a NoSwitch scope, or while the fiber holds a pthread lock that it
-// does not carry, a call blocks the worker, and report() counts it. Scopes nest; locks are carried
-// if any of the scopes has Locks::carry. A scope on a plain thread has no effect.
+// It intercepts these calls: reads and writes on sockets and pipes, connect, accept, poll, select,
+// epoll_wait, sleeps, waitpid, getaddrinfo, gethostbyname, file opens and reads, fsync, and waits
+// on pthread condition variables and POSIX semaphores. The fiber stays on its thread, as with
+// this_fiber::Pin, and has its own values for pthread keys. this_fiber::until() can end a call with
+// ETIMEDOUT or ECANCELED. In a NoSwitch scope, or if the fiber holds a pthread lock without
+// Locks::carry, a call blocks the worker, and report() counts it. Scopes nest; Locks::carry of any
+// scope applies to all of them. A scope on a plain thread has no effect.
 // Context: the fiber or plain thread that makes a Scope must destroy it; the destructor may park.
-// Ordering: calls synchronize as they do on threads.
+// Ordering: intercepted calls synchronize as they do on plain threads.
 class Scope {
  public:
   // Begins the scope.
@@ -48,7 +48,7 @@ class Scope {
   // sanitizer, or if the link order prevents the interception of the calls.
   Scope() : Scope(ScopeOptions{}) {}
   explicit Scope(const ScopeOptions& options);
-  // Ends the scope. The outermost scope destroys the values of pthread keys, which may park.
+  // Ends the scope. The outermost scope destroys the pthread keys' values, and may park.
   ~Scope();
   Scope(const Scope&) = delete;
   Scope& operator=(const Scope&) = delete;
@@ -78,7 +78,7 @@ template <class F>
 // The BlockedCalls::reason of calls that this library does not intercept, such as stdio calls.
 inline constexpr std::string_view kNotIntercepted = "not intercepted";
 
-// Describes calls that blocked their worker: calls to one function from one place in a Scope.
+// Describes calls that blocked their worker: calls to one function from one call site in a Scope.
 // Context: plain value.
 struct BlockedCalls {
   std::string call;    // The name in the C library, such as "recv".
@@ -89,10 +89,10 @@ struct BlockedCalls {
   std::chrono::nanoseconds longest{0};
 };
 
-// Returns the calls that have blocked workers in this process, ordered from the longest total time.
+// Returns the calls that have blocked workers in this process, in descending order of total time.
 // Includes calls that are not intercepted if they last for at least RuntimeOptions::stall. With
-// WEFT_POSIX_SYSTEM_CALLS=1 in the environment, includes all such calls that wait (a diagnostic
-// mode, docs/posix.md). Names need RuntimeOptions::stall_calls and a build without sanitizers.
+// WEFT_POSIX_SYSTEM_CALLS=1 in the environment, includes every such call that blocks (a diagnostic
+// mode, docs/posix.md). Such calls have no name under a sanitizer, or if stall_calls is false.
 // Context: fibers and plain threads; does not park.
 // Throws: std::bad_alloc.
 [[nodiscard]] std::vector<BlockedCalls> report();

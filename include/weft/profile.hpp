@@ -1,4 +1,4 @@
-// Profiles of a running program, for flame graphs and pprof.
+// Takes profiles of a running program, for flame graphs and pprof.
 #pragma once
 
 #include <chrono>
@@ -6,7 +6,7 @@
 #include <string>
 #include <weft/result.hpp>
 
-// Each call records for Options::duration, and returns the samples, grouped by stack. A stack
+// Each call records samples for Options::duration, and returns them grouped by stack. A stack
 // begins with the fiber's name and its callable, if dumps show them. The live page offers the same
 // recordings (live_page.hpp).
 //
@@ -28,22 +28,22 @@ struct Options {
 
 // Records where workers use processor time. Takes a sample for each 10 ms of processor time that a
 // worker's thread uses, with the innermost 24 calls of its fiber. Folded stacks count nanoseconds
-// of processor time. Samples of a worker that looks for work are under `[worker]`. The threads of
-// blocking() and the program's own threads are not sampled. The thread receives SIGPROF for each
-// sample. The signal handler stays installed, takes no lock and ends no wait of a fiber.
+// of processor time. Samples of a worker that is looking for work appear under `[worker]`. The
+// threads of blocking() and the program's own threads are not sampled. The thread receives SIGPROF
+// for each sample. The signal handler stays installed, takes no lock, and wakes no waiting fiber.
 // Context: fibers and plain threads; parks for the duration, as blocking() does.
 // Errors: std::errc::operation_in_progress while another recording lasts; device_or_resource_busy
 // if the program handles SIGPROF itself; operation_not_supported under a sanitizer and in a
 // simulation; Errc::cancelled or timed_out if the caller's context ends before the recording.
-// Throws: std::bad_alloc, and std::system_error if the system refuses a thread.
+// Throws: std::bad_alloc, and std::system_error if the system cannot create a thread.
 [[nodiscard]] Result<std::string> processor(const Options& options = {});
 
 // Records how long fibers wait for other fibers, and in which calls: for mutexes, semaphores,
 // channels, selects, a Once, and room in a pool. A stack ends with the reason for the wait, such as
-// `[mutex]`. Folded stacks count nanoseconds from the park until the fiber runs again; a wait that
-// still lasts counts until the end of the recording. Waits that began before the recording are not
+// `[mutex]`. Folded stacks count nanoseconds from when the fiber parks until it runs again. An
+// unfinished wait counts until the recording ends. Waits that began before the recording are not
 // sampled. If there are many waits, a worker samples one wait in n, up to 1024, and counts it n
-// times. Waits of plain threads are not sampled. contention() and blocked() exclude each other.
+// times. Waits of plain threads are not sampled. contention() and blocked() cannot overlap.
 // Context, Errors, Throws: the same as for processor(), except device_or_resource_busy.
 [[nodiscard]] Result<std::string> contention(const Options& options = {});
 

@@ -44,7 +44,7 @@ struct Result<void> {
 
   // Returns true if there is no error.
   [[nodiscard]] explicit operator bool() const noexcept { return !error; }
-  // Returns the error, for callers that store errors. A condition calls operator bool() instead.
+  // Returns the error, for callers that store errors. An `if` calls operator bool() instead.
   operator std::error_code() const noexcept { return error; }  // NOLINT: on purpose.
 
   [[nodiscard]] friend bool operator==(const Result& result, const std::error_code& code) noexcept {

@@ -53,18 +53,18 @@ class ResultGroup : private detail::WrongGroupCalls {
     std::vector<R> results;
     results.reserve(places_.size());
     for (std::optional<R>& place : places_) {
-      // The place is empty if the spawn threw.
+      // There is no result if spawn() threw.
       if (place) results.push_back(std::move(*place));
     }
     return results;
   }
 
-  // Waits for all tasks; a later join() does not park. Returns false if `until` ended the wait.
+  // Waits for all tasks, so that join() does not park. Returns false if `until` ended the wait.
   [[nodiscard]] bool wait_until(const Until& until) noexcept { return group_.wait_until(until); }
 
   // Returns the context of the group, as TaskGroup::context() does.
   [[nodiscard]] Context& context() noexcept { return group_.context(); }
-  // Requests all tasks to stop; join() still waits for them.
+  // Requests that all tasks stop; join() still waits for them.
   void cancel() noexcept { group_.cancel(); }
 
  private:
@@ -93,7 +93,7 @@ class ResultGroup : private detail::WrongGroupCalls {
 
   Mutex places_mutex_;
   std::deque<std::optional<R>> places_;  // A deque, so that references stay valid while it grows.
-  TaskGroup group_;                      // Destroyed first, because its tasks write to the places.
+  TaskGroup group_;                      // Destroyed first, because its tasks write to places_.
 };
 
 }  // namespace weft

@@ -42,20 +42,20 @@ class RetryBudget {
  private:
   const std::int64_t per_call_;  // Thousandths of a retry.
   const std::int64_t most_;      // Thousandths of a retry.
-  // Relaxed: the count orders nothing.
+  // Relaxed: the count does not order accesses to other data.
   detail::Atomic<std::int64_t> thousandths_;
 };
 
 struct RetryOptions {
-  // The largest number of attempts, including the first. At least 1.
+  // The maximum number of attempts, including the first. At least 1.
   std::uint32_t attempts = 4;
   // The maximum delay before the second attempt; the maximum doubles for each further attempt. The
   // delay is random between 0 and the maximum ("full jitter"), so callers that failed at the same
   // time retry at different times. Not below 0.
   std::chrono::nanoseconds first_delay = std::chrono::milliseconds(50);
-  // The upper bound of the maximum delay. Not below 0.
+  // The upper limit of every delay. Not below 0.
   std::chrono::nanoseconds max_delay = std::chrono::seconds(5);
-  // After this time since the start of the first attempt, no attempt begins; running ones continue.
+  // No attempt begins later than this time after the start of the first. The last may end later.
   std::chrono::nanoseconds total = kNever;
   // The shared budget of retries, which must outlive the call. Null: no budget.
   RetryBudget* budget = nullptr;
@@ -66,7 +66,7 @@ struct RetryOptions {
 // Context: plain value.
 class TryAgain : public std::runtime_error {
  public:
-  // Makes a TryAgain with a text and without a contained exception.
+  // Makes a TryAgain with a message and without a contained exception.
   explicit TryAgain(const std::string& reason) : std::runtime_error(reason) {}
   // Makes a TryAgain that contains `cause`: catch (...) { throw TryAgain(std::current_exception());
   // }
@@ -98,7 +98,7 @@ namespace detail {
 // Decides whether to make another attempt, and when.
 class RetryPlan {
  public:
-  // Throws std::invalid_argument for an option that is out of its range.
+  // Throws std::invalid_argument if an option is out of range.
   RetryPlan(const Until& until, const RetryOptions& options);
 
   // Parks for the delay. Returns false if there is no further attempt.
@@ -144,7 +144,7 @@ struct AttemptResult<Attempt<T>> {
 // `until` ends a running delay, after which no further attempt begins. The attempts themselves must
 // observe `until`.
 // Context: fibers and plain threads; parks for the delays between attempts.
-// Throws: what `attempt` throws, and std::invalid_argument for an option out of its range.
+// Throws: what `attempt` throws, and std::invalid_argument if an option is out of range.
 template <std::invocable F>
 auto retry_until(const RetryOptions& options, const Until& until, F attempt) ->
     typename detail::AttemptResult<std::invoke_result_t<F&>>::Type {

@@ -20,11 +20,11 @@
 
 namespace weft {
 
-// Describes a fiber that has kept its worker so long that other workers take over its queue.
+// Describes a fiber that has occupied its worker so long that other workers take over its queue.
 struct StallReport {
   enum class Kind : std::uint8_t {
     blocked,  // The fiber is in a system call outside of weft.
-    busy,     // The fiber computes, or waits for a processor.
+    busy,     // The fiber is computing, or is waiting for a processor.
   };
   Kind kind;
   unsigned worker;  // The number of the worker.
@@ -32,97 +32,97 @@ struct StallReport {
   // The fiber's name, callable and spawn location, and a line for each of `calls`.
   std::string_view text;
   // The return addresses of the fiber's calls, innermost first. At most 24; valid until the handler
-  // returns. Empty under a sanitizer, without RuntimeOptions::stall_calls, if the fiber has
-  // continued, or if its thread cannot be read, as when the program handles SIGURG.
+  // returns. Empty under a sanitizer, if stall_calls is false, if the fiber has already continued,
+  // and if the calls cannot be read, for example because the program handles SIGURG.
   std::span<const void* const> calls = {};
 };
 
 struct RuntimeOptions {
-  // The number of worker threads, at most 1024. 0: the value of WEFT_WORKERS, otherwise one per
-  // usable processor (affinity mask and cgroup quota). If WEFT_WORKERS is not set, a runtime with a
-  // monitor adapts the number to a new mask or quota within about 10 s while it works. The
-  // constructor throws std::invalid_argument above 1024.
+  // The number of worker threads. 0 means the value of WEFT_WORKERS, by default one per usable
+  // processor (affinity mask and cgroup quota). Without WEFT_WORKERS, a runtime with a monitor
+  // adapts the number to a new mask or quota within about 10 s while fibers run. The constructor
+  // throws std::invalid_argument above 1024.
   unsigned workers = 0;
-  // The stack size, in bytes, without SpawnOptions::stack_size. 0 means 64 KiB; at most 16 MiB.
+  // The default of SpawnOptions::stack_size, in bytes. 0 means 64 KiB; at most 16 MiB.
   std::size_t stack_size = 0;
-  // The largest number of fibers at once; a spawn beyond it throws Errc::too_many_fibers. The bound
+  // The maximum number of fibers at once; a spawn beyond it throws Errc::too_many_fibers. The bound
   // is accurate to workers x 1024 fibers. At least 1.
   std::size_t max_fibers = std::size_t{1} << 26;
-  // Whether spawns fail while the system provides no more stacks. False: spawns succeed, and the
-  // new fibers wait for stacks. True: spawns throw Errc::too_many_fibers while a fiber waits for a
-  // stack. A worker detects missing stacks only when it starts a fiber, so up to workers x 1024
+  // Whether spawns fail while the system provides no more stacks. If false, spawns succeed, and the
+  // new fibers wait for stacks. If true, spawns throw Errc::too_many_fibers while a fiber waits for
+  // a stack. A worker detects missing stacks only when it starts a fiber, so up to workers x 1024
   // spawns may still succeed; accepted fibers wait.
   bool refuse_without_stacks = false;
-  // The memory, in bytes and without file pages, that the process should not exceed. From 7/8 of
-  // the goal on, the runtime gives unused stacks and records back. At the goal, spawns throw
-  // Errc::too_many_fibers until the process uses less than 15/16 of the goal. The monitor checks
-  // the usage at least every 10 ms, so up to workers x 1024 spawns may succeed meanwhile. 0: 7/8 of
-  // the limit of the control group (memory.max, memory.high), if there is one. Spawns then throw
-  // only if records and one page for each stack use an eighth of the goal. SIZE_MAX: no goal.
-  // Requires a monitor.
+  // The memory use in bytes, without file pages, that the process should not exceed. From 7/8 of
+  // the goal on, the runtime returns unused stacks and fiber records to the system. At the goal,
+  // spawns throw Errc::too_many_fibers until the process uses less than 15/16 of the goal. The
+  // monitor checks the usage at least every 10 ms, so up to workers x 1024 spawns may still
+  // succeed. 0 means 7/8 of the control group's limit (memory.max, memory.high), if there is one;
+  // spawns then throw only if fiber records and one page for each stack use at least an eighth of
+  // the goal. SIZE_MAX means no goal. Requires a monitor.
   std::size_t memory_goal = 0;
-  // Receives exceptions that leave detached fibers. Empty: the process ends (std::terminate) with
-  // the throwing stack intact.
+  // Receives exceptions that leave detached fibers. If empty, the process ends (std::terminate)
+  // with the throwing stack intact.
   std::function<void(std::exception_ptr)> on_exception = {};
   // Whether a SIGSEGV and SIGBUS handler reports stack overflows. It keeps the library loaded after
   // dlclose(). It passes each fault to the previous handler, but reports an overflow first. A
   // handler that is installed later must call weft's handler.
   bool report_overflow = true;
-  // Receives a report of a deadlock: fibers exist, but none can ever run again. No fiber waits for
-  // a timer or a descriptor, and each plain thread waits in weft without a deadline. There are no
-  // false alarms; the detection takes at least 0.1 s. A shortage of stacks is reported after 5 s
-  // without a run, whatever threads do. Empty: stderr gets the report; the process aborts. The
-  // handler runs on a worker, outside fibers, once for each deadlock. It may spawn and wake fibers,
-  // or end the process. A throw or a wait in weft ends it. Calls of blocking() run on the worker.
+  // Receives a report of a deadlock: fibers exist, but none can ever run again. No fiber is waiting
+  // for a timer or a descriptor, and each plain thread is waiting in weft without a deadline. There
+  // are no false alarms; detection takes at least 0.1 s. A shortage of stacks is reported if no
+  // fiber has run for 5 s, even if threads are running. If empty, the report goes to stderr and the
+  // process aborts. The handler and its blocking() calls run on a worker, outside fibers, once per
+  // deadlock. It may spawn and wake fibers. If it throws or waits in weft, the process ends.
   std::function<void(std::string_view report)> on_deadlock = {};
-  // Receives one report of each cycle of fibers that wait for each other, even if other fibers run.
-  // Only waits without a deadline or a stop token count: for the end of a fiber (JoinHandle,
-  // WaitGroup or TaskGroup), a Mutex or a SharedMutex. The report shows each fiber's calls. It is a
-  // false alarm only if a fiber unlocks another fiber's lock. The monitor searches every minute,
-  // and once when all workers have slept for 0.5 s, but not among more than 5000 such waits. The
-  // handler runs on the monitor's thread and must not block. Empty: the report goes to stderr.
+  // Receives one report of each cycle of fibers that wait for each other, even if others run.
+  // Cycles include only waits without a deadline or stop token: joins (JoinHandle, WaitGroup,
+  // TaskGroup) and lock waits (Mutex, SharedMutex). The report shows each fiber's calls; it is a
+  // false alarm only if a fiber unlocks another's lock. The monitor searches for cycles every
+  // minute, and once when all workers have been asleep for 0.5 s. With more than 5000 such waits,
+  // it does not search. The handler must not block the monitor's thread. If empty, stderr is used.
   std::function<void(std::string_view report)> on_partial_deadlock = {};
   // Whether each Mutex and SharedMutex records its owners, so that reported cycles include waits
-  // for locks. True affects all runtimes until the process ends. Each call that may park then takes
-  // a few nanoseconds longer. The environment variable WEFT_LOCK_OWNERS=1 has the same effect.
+  // for locks. If true, it applies to all runtimes until the process ends. Each call that may park
+  // then takes a few nanoseconds longer. The environment variable WEFT_LOCK_OWNERS=1 does the same.
   bool lock_owners = false;
   // When the process receives this signal, such as SIGQUIT (Ctrl-\ in a terminal), it writes all
   // fibers to stderr and continues. 0: none. The environment variable WEFT_DUMP_SIGNAL (a number,
   // HUP, QUIT, USR1 or USR2) overrides the option. If the signal carries a number (`kill --queue
-  // 5`), the process instead calls profile::processor() for that many seconds, at most 60. The
-  // result goes to weft-profile-PID-NUMBER.folded in the folder that the environment variable
-  // WEFT_PROFILE_FOLDER names, or in the working directory. The file's name goes to stderr. The
-  // constructor throws std::invalid_argument for signals that cannot be handled or report faults
-  // (SIGSEGV, SIGABRT), and if another runtime uses another signal.
+  // 5`), the process instead calls profile::processor() for that many seconds, at most 60. It
+  // writes the result to weft-profile-PID-NUMBER.folded in the folder that the environment variable
+  // WEFT_PROFILE_FOLDER names, or else in the working directory. It writes the file's name to
+  // stderr. The constructor throws std::invalid_argument for fault signals (SIGSEGV, SIGABRT), for
+  // signals that cannot be handled, and if another runtime uses another signal.
   int dump_signal = 0;
-  // The largest number of threads for calls of weft::blocking; further calls wait. At least 1.
+  // The maximum number of threads that run weft::blocking calls; further calls wait. At least 1.
   std::size_t max_blocking_threads = 512;
   // Whether a thread watches the workers while any worker is awake. Without a monitor, a fiber that
   // computes or blocks for a long time delays the fibers queued on its worker, unless other workers
   // are idle. The options below then have no effect.
   bool monitor = true;
-  // A fiber that has run for this long without waiting yields in its next call of weft. Accurate to
+  // A fiber that has run for this long without waiting yields in its next call to weft. Accurate to
   // 1 ms, and at least 1 ms.
   std::chrono::nanoseconds turn = std::chrono::milliseconds(1);
-  // A fiber that runs for this long without a switch is stalled: other workers take over the queue
-  // of its worker. At least 1 ms.
+  // A fiber that runs for this long without a switch is stalled, and other workers take over its
+  // worker's queue. At least 1 ms.
   std::chrono::nanoseconds stall = std::chrono::milliseconds(10);
-  // The largest number of spare workers, which replace stalled workers. At most 1024.
+  // The maximum number of spare workers, which replace stalled workers. At most 1024.
   unsigned max_spare_workers = 16;
   // Called on the monitor's thread, once for each stall. The handler must not block, and may call
-  // weft only as a plain thread may. Empty: the monitor writes stalls of 0.1 s or more to stderr,
-  // at most one a second.
+  // weft only as a plain thread may. If empty, the monitor writes stalls of 0.1 s or more to
+  // stderr, at most one per second.
   std::function<void(const StallReport&)> on_stall = {};
   // Whether to find the call stack of a stalled fiber. A thread in a system call is not
-  // interrupted. If the thread computes, a timer of its CPU time interrupts it with SIGURG, unless
-  // the program handles SIGURG.
+  // interrupted, because the kernel reports where it waits. A thread that is computing is sent
+  // SIGURG, unless the program handles SIGURG.
   bool stall_calls = true;
 };
 
-// Holds sums over all workers, which are exact if no fiber runs, and approximate otherwise.
+// Holds sums over all workers, which are exact if no fiber is running, and approximate otherwise.
 struct RuntimeStats {
   unsigned workers = 0;         // The result of Runtime::workers().
-  unsigned active_workers = 0;  // Workers that are active now, with spare workers.
+  unsigned active_workers = 0;  // Workers that are active now, including spare workers.
   std::uint64_t spawned = 0;    // Fibers spawned so far.
   std::uint64_t finished = 0;   // Fibers that have ended.
   std::uint64_t live = 0;       // spawned - finished.
@@ -132,11 +132,11 @@ struct RuntimeStats {
   std::uint64_t steals = 0;
   std::uint64_t worker_sleeps = 0;   // The number of times that a worker went to sleep.
   std::uint64_t worker_wakeups = 0;  // The number of times that a worker was woken for new work.
-  std::uint64_t stalls_blocked = 0;  // Stalls whose fiber was in a system call.
-  std::uint64_t stalls_busy = 0;     // Stalls whose fiber computed.
-  std::uint64_t spare_workers = 0;   // Spare workers that replace stalled workers now.
+  std::uint64_t stalls_blocked = 0;  // Stalls in which the fiber was in a system call.
+  std::uint64_t stalls_busy = 0;     // Stalls in which the fiber was computing.
+  std::uint64_t spare_workers = 0;   // Spare workers that are now replacing stalled workers.
   std::uint64_t stacks_carved = 0;   // Stacks that have been set up, in use or not.
-  // The number of these stacks whose memory has not been given back.
+  // Stacks of stacks_carved whose memory has not been returned to the system.
   std::uint64_t stacks_resident = 0;
   std::uint64_t record_bytes = 0;  // Memory of fiber records.
   // Threads that run calls of weft::blocking, or are available for such calls.
@@ -164,14 +164,14 @@ class Runtime {
   // Starts the workers.
   // Context: plain threads; does not park.
   // Throws: std::invalid_argument that names the option, std::bad_alloc, std::system_error if the
-  // system refuses a thread, a descriptor, a signal handler or memory.
+  // system cannot provide a thread, a descriptor, a signal handler or memory.
   explicit Runtime(const RuntimeOptions& options = {});
-  // Blocks until every fiber has ended, then stops the workers. After 5 s, lists the remaining
-  // fibers on stderr, once; after 0.1 s, with run()'s last exception, if an exception unwinds the
-  // caller. If a fiber has called exit(), the destructor neither waits nor stops the workers.
+  // Blocks until every fiber has ended, then stops the workers. After 5 s, it lists the remaining
+  // fibers on stderr once. While an exception unwinds the caller, it lists them after 0.1 s, with
+  // run()'s last exception. If a fiber has called exit(), the destructor does nothing.
   // Context: plain threads; blocks the thread.
   ~Runtime();
-  // With a const parameter, g++ would bind the reference to the braces in Runtime({}).
+  // With a const parameter, Runtime({}) would be ambiguous for g++.
   Runtime(Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;
 
@@ -229,9 +229,9 @@ class Runtime {
 
   // Requests a stop of all fibers: waits that use stop_token() end, and stop callbacks run.
   void request_stop() noexcept { (void)stop_source_.request_stop(); }
-  // Returns the token for waits that end with the runtime: `channel.receive_until(value, token)`.
+  // Returns a token for waits that request_stop() ends: `channel.receive_until(value, token)`.
   [[nodiscard]] std::stop_token stop_token() const noexcept { return stop_source_.get_token(); }
-  // Calls request_stop(), then returns wait_idle_until(deadline). The destructor stops the workers.
+  // Calls request_stop(), then returns wait_idle_until(deadline). The workers continue to run.
   // Context: plain threads; blocks the thread.
   // Throws: std::bad_alloc if the list of fibers cannot be allocated.
   [[nodiscard]] bool shut_down_until(Deadline deadline) {
@@ -243,11 +243,11 @@ class Runtime {
     return shut_down_until(Deadline::after(duration));
   }
 
-  // Returns the number of active workers when no worker is stalled.
+  // Returns how many workers are active while none is stalled.
   [[nodiscard]] unsigned workers() const noexcept;
-  // Returns counters and gauges, which may be stale. The call visits each worker.
+  // Returns counters and gauges, which may be stale. The call reads the counters of each worker.
   [[nodiscard]] RuntimeStats stats() const noexcept;
-  // Writes a line for each living fiber: id, name, state, wait, callable and place of spawn (see
+  // Writes a line for each living fiber: id, name, state, wait, callable and spawn location (see
   // docs/diagnosis.md). It writes at most a few hundred lines. The call takes a lock that spawns
   // sometimes need, so avoid it on hot paths.
   // Throws: exceptions of `out`, std::bad_alloc, std::system_error.
@@ -257,24 +257,24 @@ class Runtime {
 
  private:
   void spawn_here(detail::Task&& task, const SpawnOptions& options);
-  // Called in a catch clause: stores the text of an exception of run(), for the destructor.
+  // Called in a catch clause: stores the message of run()'s exception for the destructor.
   void note_exception() noexcept;
   void await_end() noexcept;
 
-  // events_ and blocking_ outlive the scheduler, which provides statistics until its end.
+  // events_ and blocking_ must outlive the scheduler, which uses them until its end.
   std::unique_ptr<scheduler::EventSource> events_;
   std::unique_ptr<runtime::BlockingPool> blocking_;
   std::unique_ptr<scheduler::Scheduler> scheduler_;
   std::unique_ptr<runtime::DumpSignal> dump_signal_;
   std::stop_source stop_source_;
-  std::string thrown_;  // The text of the last exception of run(); empty if none.
+  std::string thrown_;  // The message of the last exception that run() threw, or empty.
   int unwinding_;       // std::uncaught_exceptions() in the constructor.
 
   friend class RuntimeScope;
 };
 
-// While a RuntimeScope lives, the plain thread that made it starts fibers in `runtime`. The runtime
-// must outlive the scope. Scopes nest. A fiber's scope has no effect: a fiber uses its own runtime.
+// While a RuntimeScope exists, the plain thread that made it starts fibers in `runtime`. The
+// runtime must outlive the scope. Scopes nest. In a fiber, a scope has no effect.
 // Context: the plain thread that makes the scope must destroy it; no call parks.
 class RuntimeScope {
  public:

@@ -170,8 +170,8 @@ struct SelectPlan {
 
 }  // namespace detail
 
-// The functions below make the cases of a select(). Make each case in the call of select(), which
-// calls the handler of the chosen case. select() holds no lock while the handler runs, so the
+// These functions make the cases of a select(). Create each case in the argument list of select(),
+// which calls the handler of the chosen case. select() holds no lock while the handler runs, so the
 // handler may do anything. A null channel disables its case, as a nil channel does in Go.
 
 // Receives from `channel`. The handler takes a std::optional<T>, which is empty if the channel is
@@ -216,7 +216,7 @@ template <std::invocable Handler = detail::Nothing>
 }
 
 // Makes a case that is chosen at the deadline if no other case has been ready. If there are several
-// on_timeout() cases, the earliest deadline counts.
+// on_timeout() cases, the earliest deadline applies.
 template <std::invocable Handler = detail::Nothing>
 [[nodiscard]] auto on_timeout(Deadline deadline, Handler handler = {}) {
   return detail::SelectLimit<Handler>(deadline, std::move(handler));

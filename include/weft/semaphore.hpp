@@ -1,4 +1,4 @@
-// Limits concurrency by a number of permits.
+// Provides a semaphore, whose permits limit how many callers proceed at once.
 #pragma once
 
 #include <chrono>
@@ -31,7 +31,7 @@ class Semaphore {
     WEFT_TELL_LATE_WAIT(semaphore, try_acquire(count));
     (void)try_acquire_until({}, count);
   }
-  // Takes `count` permits without waiting. Returns false if fewer are free or a caller is waiting.
+  // Takes `count` permits without waiting; returns false if fewer are free or a caller is waiting.
   [[nodiscard]] bool try_acquire(std::uint64_t count = 1) noexcept;
   // Waits as acquire() does. Returns false, without a permit, if `until` ended the wait.
   [[nodiscard]] bool try_acquire_until(const Until& until, std::uint64_t count = 1) noexcept;
@@ -62,7 +62,7 @@ class Semaphore {
 
   mutable detail::SpinLock lock_;
   std::int64_t size_ WEFT_GUARDED_BY(lock_);
-  // Negative after a resize() to less than the permits in use.
+  // Negative after a resize() to fewer permits than are in use.
   std::int64_t available_ WEFT_GUARDED_BY(lock_);
   detail::WaitList waiters_ WEFT_GUARDED_BY(lock_);
 };

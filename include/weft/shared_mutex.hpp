@@ -9,29 +9,29 @@ namespace weft {
 
 // Works like std::shared_timed_mutex: one writer or any number of readers own it. std::unique_lock,
 // std::shared_lock and std::scoped_lock work, and ConditionVariable accepts them. The mutex is not
-// recursive: a reader that locks again deadlocks if a writer has begun to wait meanwhile. An owner
+// recursive: a reader that locks again deadlocks if a writer has begun to wait in between. An owner
 // may lock on one thread and unlock on another.
 // Context: fibers and plain threads; lock(), lock_shared() and the _until and _for forms park.
-// Ordering: an unlock synchronizes with each later lock that the former owner excluded.
-// Lifetime: the mutex may be destroyed once all other lock calls have returned and all other owners
-// have called unlock. These unlock calls need not have returned.
+// Ordering: an unlock synchronizes with each later lock, unless both are for reading.
+// Lifetime: an owner may destroy the mutex once all other lock calls have returned and every other
+// owner has called unlock. These unlock calls need not have returned.
 // Fairness: FIFO, also for readers. An unlock passes the mutex to waiters, so no caller overtakes a
-// waiter. Adjacent readers in the queue enter together.
+// waiter. Readers that are adjacent in the queue get the mutex together.
 // Invariants
-//   I1  state_ is kWriter or one kReader for each reader, plus kWaiters and kNoted if set.
+//   I1  state_ is the sum of kWriter or kReader for each owner, plus the flags kWaiters and kNoted.
 //   I2  kWaiters is set whenever the list is not empty, and only while the mutex has an owner.
 //       kWaiters changes under waiters_lock_ only.
-//   I3  While kWaiters is set, callers become owners, and the last owner leaves, only under
+//   I3  While kWaiters is set, a caller becomes an owner, or the last owner leaves, only under
 //       waiters_lock_.
-//   I4  An unlock that has freed the mutex, and wakes no waiter, does not access the mutex any
-//       more. Unchecked: the absence of an access cannot be observed.
+//   I4  After an unlock has freed the mutex without waking a waiter, it does not access the mutex
+//       again. Unchecked: the absence of an access cannot be observed.
 //   I5  An owner that records itself has set kNoted first, and no unlock takes the fast path while
 //       kNoted is set. Therefore each recorded owner removes its record before it leaves. The last
 //       owner clears kNoted.
-//       Unchecked: the records are in the scheduler.
+//       Unchecked: this class does not hold the records (base::shared_owners does).
 // Order
-//   [shared]  an unlock subtracts or stores (release) -> a lock adds (acquire), as does a caller
-//             that passes the mutex on: the effects of earlier locks are visible.
+//   [shared]  an unlock changes state_ (release) -> a lock changes it, or unlock_contended() loads
+//             it for the next owner (acquire): the new owner sees all effects of earlier owners.
 class SharedMutex {
  public:
   SharedMutex() noexcept = default;
@@ -51,8 +51,8 @@ class SharedMutex {
       return take_and_note(kWriter);
     return take(kWriter);
   }
-  // Waits as lock() does; returns false if `until` ended the wait. Readers that waited only for
-  // this writer then enter.
+  // Waits as lock() does; returns false if `until` ended the wait. Readers that were waiting only
+  // because of this call then get the mutex.
   [[nodiscard]] bool try_lock_until(const Until& until) noexcept {
     detail::give_way_if_due();
     return try_lock() || lock_contended(kWriter, until);
@@ -100,7 +100,7 @@ class SharedMutex {
   static constexpr std::uint32_t kWriter = 1;
   static constexpr std::uint32_t kWaiters = 2;
   static constexpr std::uint32_t kReader = 4;
-  // Set while an owner is recorded for deadlock reports. A signed state is then negative.
+  // Set while an owner is recorded for deadlock reports. may_leave() uses it as a sign bit.
   static constexpr std::uint32_t kNoted = 1U << 31;
 
   // `state` must not have the bit kNoted.
@@ -115,7 +115,7 @@ class SharedMutex {
            state != (kReader | kWaiters);
   }
   // Makes the caller an owner if the caller need not wait. Relaxed loads of state_, here and
-  // elsewhere, are only checks before a compare-exchange decides.
+  // elsewhere, are only preliminary, because a compare-exchange checks the value again.
   [[nodiscard]] bool take(std::uint32_t owner) noexcept {
     const std::uint32_t obstacles = owner == kWriter ? ~0U : kWriter | kWaiters;
     std::uint32_t state = owner == kWriter ? 0 : state_.load(detail::relaxed);

@@ -12,7 +12,7 @@
 //   });
 //
 // The simulation runs the program's own code. A failure reports its seed. WEFT_SIM_SEED=<seed>
-// makes every explore() run only that seed. WEFT_SIM_TRACE=<file> makes it write a failure's
+// makes every explore() run only that seed. WEFT_SIM_TRACE=<file> makes explore() write a failure's
 // story (its list of events) to a file for Perfetto. docs/simulation.md is the guide.
 // Context: fibers of the simulation; calls do not park.
 // Throws: fail(), settle(), random() and chance() throw std::logic_error outside of a simulation.
@@ -37,8 +37,8 @@ enum class Strategy : std::uint8_t {
   // that the seed determines.
   random,
   // Probabilistic concurrency testing: the fiber with the highest random priority runs, and loses
-  // this priority at Options::depth - 1 random points of a run. If a fault needs at most
-  // this many points, the probability of finding the fault has a known lower bound.
+  // this priority at Options::depth - 1 random points of a run. A fault that needs at most this
+  // many priority changes is found with a known minimum probability.
   priorities,
   // Runs all schedules with at most Options::max_preemptions preemptions. Suits small bodies.
   exhaustive,
@@ -52,34 +52,34 @@ struct Options {
   Strategy strategy = Strategy::random;
   unsigned depth = 3;
   unsigned max_preemptions = 2;
-  // The largest number of schedules that the exhaustive strategy runs. If there are more,
+  // The maximum number of schedules that the exhaustive strategy runs. If there are more,
   // Report::is_complete is false.
   std::uint64_t max_schedules = 1'000'000;
-  // The largest number of a host's fibers that interleave, as on that many workers. Another fiber
-  // begins when one of these fibers waits, yields or has run for 10 ms. 0: all fibers interleave.
+  // The number of a host's fibers that may interleave, as if a host had this many workers. Another
+  // fiber starts once one of these waits, yields or has run for 10 ms. 0 means all fibers.
   unsigned workers = 0;
   // The time that each turn of a fiber takes, so that a loop that only checks the time ends.
   std::chrono::nanoseconds turn_time = std::chrono::microseconds(1);
-  // A run that exceeds one of these limits fails, because it probably never ends.
+  // A run that exceeds one of these limits fails, because it would probably never end.
   std::chrono::nanoseconds time_limit = std::chrono::hours(24 * 366);
   std::uint64_t max_turns = 100'000'000;
-  // If a ready fiber gets no turn for this time plus 64 turn_time for each ready fiber, it starves,
-  // and the run fails. The extra time allows for bad luck in the random choice. 0: no limit.
+  // If a ready fiber gets no turn for this time plus 64 x turn_time per ready fiber, it starves,
+  // and the run fails. The extra time allows for bad luck in the random choice. 0 means no limit.
   std::chrono::nanoseconds starvation = std::chrono::seconds(10);
-  // The real time after which stderr reports a fiber that runs without a wait, with its call
-  // stack.
+  // The real time after which a fiber that runs without waiting is reported on stderr, with its
+  // call stack.
   std::chrono::nanoseconds patience = std::chrono::seconds(10);
   // The time for which fibers may continue after the end of the body; fibers that remain are leaks.
   std::chrono::nanoseconds grace = std::chrono::seconds(10);
   // The size of a fiber's stack in bytes. The default exceeds that of a Runtime, because the calls
   // of weft::blocking() also run on this stack.
   std::size_t stack_size = std::size_t{256} << 10;
-  // Whether explore() repeats a failing run with fewer, earlier faults and fewer preemptions, while
-  // it fails in the same way. Never for a data race or for the exhaustive strategy.
+  // Whether explore() repeats a failing run with fewer, earlier faults and fewer preemptions, as
+  // long as it fails in the same way. It does not repeat runs with data races or exhaustive runs.
   bool shrinks = true;
-  // The largest number of rows in a failure's story, which keeps the last rows.
+  // The maximum number of rows in a failure's story, which keeps the last rows.
   std::size_t story_rows = 60;
-  // Called after each run without a failure, for test frameworks; true fails the run. Empty: none.
+  // For test frameworks: explore() calls this after each passing run; true makes the run fail.
   std::function<bool()> has_failed = {};
 };
 
@@ -114,9 +114,9 @@ class Failure : public std::runtime_error {
 class Core;
 
 // Configures the network between the hosts. Streams (TCP) lose no bytes: a lost segment is sent
-// again and arrives late. Settings affect later sends.
+// again and arrives late. Settings affect only later sends.
 // Context: fibers of the simulation; no call parks.
-// Throws: latency() throws std::invalid_argument unless 0 <= `least` <= `most`.
+// Throws: std::invalid_argument from latency() unless 0 <= `least` <= `most`.
 class Network {
  public:
   // Makes a Network that refers to the World's core.
@@ -137,7 +137,7 @@ class Network {
 
 // Selects the faults that World::disturb() injects at random moments.
 struct Disturbance {
-  // The largest number of faults of each kind, which occur at random moments in [0, within].
+  // The maximum number of faults of each kind, which occur at random moments in [0, within].
   unsigned partitions = 0;
   unsigned restarts = 0;  // Crashes; a restart follows each crash.
   unsigned stops = 0;     // SIGSTOP, then SIGCONT.
@@ -164,8 +164,8 @@ struct CallFaults {
 // Controls the hosts and their faults. The body is a fiber of a host named "world", to which other
 // hosts can connect.
 // Context: fibers of the simulation; run_for(), run_until() and check_end() park.
-// Throws: std::invalid_argument for an unknown name, for an empty or used name of a new host, if a
-// call ends or stops the world, and for disturb() without hosts.
+// Throws: std::invalid_argument for an unknown name, for an empty or already used name of a new
+// host, for a call that would end or stop "world", and for disturb() without hosts.
 class World {
  public:
   // Makes a World that refers to the core of explore().
@@ -202,48 +202,47 @@ class World {
   void partition_one_way(std::string_view from, std::string_view to);
   // Ends all partitions.
   void heal();
-  // Ends one partition between the two hosts, in both directions. Each partition() needs a call.
+  // Ends one partition in each direction between the two hosts; each partition() needs a heal().
   void heal(std::string_view one, std::string_view other);
   // Limits the number of the host's sockets. Calls that open further sockets then fail with
   // too_many_files_open; open sockets stay open.
   void limit_sockets(std::string_view name, std::size_t most);
 
   // Makes the host's clocks, weft::Clock and weft::WallClock, run too fast, or too slow if the
-  // number is negative. The range is (-1'000'000, 1'000'000]. Limits and timers of later waits
-  // follow these clocks.
+  // number is negative. The range is (-1'000'000, 1'000'000]. Waits that begin later measure
+  // time by these clocks.
   // Throws: std::invalid_argument for a number out of range, and for the host "world".
   void clock_drift(std::string_view name, double parts_per_million);
   // Makes calls of the host's fibers fail at random. The story shows each fault.
-  // Throws: if `faults.memory` is above 0: std::invalid_argument for the host "world", and
-  // std::logic_error if the program has its own operator new.
+  // Throws: std::invalid_argument for the host "world", and std::logic_error if the program has its
+  // own operator new, both only if `faults.memory` is above 0.
   void fail_calls(std::string_view name, const CallFaults& faults);
-  // Moves the host's wall clock forwards or back. weft::WallClock and the dates of HTTP then
-  // change.
+  // Moves the host's wall clock forwards or back. weft::WallClock and HTTP dates then change.
   void clock_jump(std::string_view name, std::chrono::nanoseconds by);
 
-  // Creates or replaces a file on the host's disk. A relative path is also based on the root.
+  // Creates or replaces a file on the host's disk. A relative path starts at the root, too.
   void put_file(std::string_view name, const std::string& path, std::string bytes);
   // Returns a file as the host's processes would read it, or std::nullopt if there is none.
   [[nodiscard]] std::optional<std::string> file(std::string_view name,
                                                 const std::string& path) const;
-  // Crashes the host and removes all its files. To start it with the empty disk, call restart().
+  // Crashes the host and removes all its files. restart() then starts it with an empty disk.
   void replace_disk(std::string_view name);
   // Limits the total size of the host's files in bytes. A write beyond this limit fails with
   // no_space_on_device, and existing files stay unchanged.
   void limit_disk(std::string_view name, std::uint64_t most);
 
-  // Lets fibers wait for real descriptors of this kind; without it, such a wait fails the run.
-  // `kind` is the beginning of their links in /proc/self/fd: "pipe", "socket",
-  // "anon_inode:[eventfd]", "/dev/tty". "thread" lets plain threads wake fibers. External events
-  // take real time and no virtual time, and do not depend on the seed. While they may happen, each
-  // step of virtual time waits for them up to 1 ms of real time, and no deadlock is detected.
+  // Lets fibers wait for real descriptors of this kind; other such waits fail the run. `kind` is
+  // the prefix of their link targets in /proc/self/fd: "pipe", "socket", "anon_inode:[eventfd]",
+  // "/dev/tty". "thread" lets plain threads wake fibers. External events take real time but no
+  // virtual time, and do not depend on the seed. While such an event may come, the simulation waits
+  // up to 1 ms of real time before each step of virtual time, and detects no deadlock.
   void let_in(std::string_view kind);
 
   // Lets fibers connect to a real host, with TCP or a connected UDP socket. net::dial() and
   // net::resolve() then accept `name`, and return simulated addresses. The system resolves
   // `address`, a name or an IP address; if it is empty, the system resolves `name`. After each
-  // connect, send or successful receive there, virtual time waits up to `patience` of real time for
-  // events. A crash of the calling host closes its connections.
+  // connect, send or successful receive with that host, virtual time stops for up to `patience` of
+  // real time. A crash of the calling host closes its connections.
   // Throws: std::invalid_argument for an empty name, a simulated host, or a negative patience.
   void let_in_host(std::string_view name, std::string_view address = {},
                    std::chrono::nanoseconds patience = std::chrono::seconds(1));
@@ -251,12 +250,12 @@ class World {
   // Returns the network, for settings such as latency and loss.
   [[nodiscard]] Network& network() noexcept { return network_; }
 
-  // Injects faults at random moments in the current hosts and between them. The story shows them.
+  // Injects faults, which the story shows, at random moments in the current hosts and between them.
   void disturb(const Disturbance& wanted);
 
-  // Calls `action` after `delay`, in a fiber of the caller's host that does not count as a leak.
+  // Calls `action` after `delay` in a new fiber of the caller's host. Leak checks ignore the fiber.
   void after(std::chrono::nanoseconds delay, std::function<void()> action);
-  // Parks until `time` of virtual time has passed.
+  // Parks for `time` of virtual time.
   void run_for(std::chrono::nanoseconds time);
   // Parks until `condition` returns true. Calls it at once and after each pause. Returns false if
   // `limit` passed first.
@@ -273,19 +272,19 @@ class World {
 };
 
 // Runs `body` once for each seed, each time in a new world, and returns when all runs have passed.
-// Further calls meanwhile wait for this one. A run fails if a check() is false, an exception
-// leaves a fiber, a fiber starves, or the thread sanitizer reports a data race. A run also fails if
-// fibers or descriptors of the body remain after Options::grace, or if a host without fibers has
-// descriptors then. A deadlock, a call that the simulation refuses, or more time or turns than the
-// options allow fail it too. Fibers of a finished world never run again or destroy their objects.
+// Concurrent calls run one after another. A run fails if a check() is false, an exception leaves a
+// fiber, a fiber starves, or the thread sanitizer reports a data race. A run also fails if fibers
+// or descriptors of the body remain after Options::grace, or if a host without fibers has
+// descriptors then. A deadlock, a call that the simulation refuses, and a run beyond time_limit or
+// max_turns are failures, too. Fibers that remain never run again, and their objects leak.
 // Context: plain threads; blocks the thread.
 // Throws: Failure, std::system_error, std::invalid_argument, std::logic_error, std::runtime_error.
 Report explore(const Options& options, const std::function<void(World&)>& body);
-// Runs `body`, which has no hosts, as explore() does, with one seed or WEFT_SIM_SEED.
+// Works like explore(), but without hosts, and with one seed (first_seed or WEFT_SIM_SEED).
 // Context, Throws: the same as for explore().
 void run(const std::function<void()>& body, Options options = {});
-// Works like explore(), but runs each seed twice. A Failure describes the first decision that
-// differs, and the call stacks of all fibers at that moment, or two stories that differ.
+// Works like explore(), but runs each seed twice. Throws a Failure with the first decision that
+// differs and all fibers' call stacks at that moment. If only the stories differ, it shows both.
 // Context, Throws: the same as for explore().
 Report check_determinism(const Options& options, const std::function<void(World&)>& body);
 
@@ -294,8 +293,9 @@ Report check_determinism(const Options& options, const std::function<void(World&
 // Returns whether the caller is a fiber of a simulation.
 // Context: fibers and plain threads; does not park.
 [[nodiscard]] bool is_simulated() noexcept;
-// Parks until all other fibers wait for a time or the caller. A second caller gets a logic_error.
+// Parks until every other fiber is waiting, for a timer or for the caller.
 // Context: fibers of the simulation; parks.
+// Throws: also std::logic_error if another fiber is in settle().
 void settle();
 // Fails the run unless `holds` is true; after a failure the call does not return.
 void check(bool holds, std::string_view sentence);
@@ -308,7 +308,7 @@ void note(std::string_view text);
 // Returns true with this probability; the seed determines the result.
 [[nodiscard]] bool chance(double probability);
 // Lets another fiber run first if the strategy selects one. Call point() between two accesses to
-// data that fibers share without weft. Has no effect outside a simulation.
+// data that fibers share without a weft lock. Has no effect outside a simulation.
 void point();
 // Simulates a computation: `time` of virtual time passes, and the caller keeps its worker
 // (Options::workers). Has no effect outside a simulation.

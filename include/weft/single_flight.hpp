@@ -30,17 +30,17 @@ namespace weft {
 // waiting does not end the run, so the callable must own what it uses. The callable must not call
 // the SingleFlight for its own key. `Hash` and `Equal` run under a mutex, so they must not call the
 // SingleFlight.
-// Context: fibers and plain threads with a runtime; run(), run_until() and the destructor park.
+// Context: fibers and plain threads of a runtime; run(), run_until() and the destructor park.
 // Throws: what Hash and Equal throw.
 // Ordering: the end of a run synchronizes with each call that returns its result.
-// Lifetime: the destructor waits for the runs. No call may be in progress when it begins.
+// Lifetime: the destructor waits for all runs. No call may be in progress when it begins.
 template <class Key, class Value, class Hash = std::hash<Key>, class Equal = std::equal_to<Key>>
 class SingleFlight {
   static_assert(std::is_copy_constructible_v<Value>, "each caller is given a copy");
 
  public:
   SingleFlight() = default;
-  // Sets the options of the runs' fibers; the characters of the name must outlive the object.
+  // Sets the options of the runs' fibers; the characters of `fibers.name` must outlive the object.
   explicit SingleFlight(const SpawnOptions& fibers) : fibers_(fibers) {}
   SingleFlight(const SingleFlight&) = delete;
   SingleFlight& operator=(const SingleFlight&) = delete;
@@ -49,7 +49,7 @@ class SingleFlight {
 
   // Parks until the run for `key` has ended; begins a run if there is none. Returns a copy of the
   // result.
-  // Throws: also what the run, go() and copies of key, callable and result throw; std::bad_alloc.
+  // Throws: also what callable, go() and copies of key, callable and result throw; std::bad_alloc.
   template <std::invocable F>
   [[nodiscard]] Value run(const Key& key, F&& callable) {
     return *run_until(key, {}, std::forward<F>(callable));
@@ -64,7 +64,7 @@ class SingleFlight {
     return std::optional<Value>(*flight->result);
   }
   // Makes the next call for `key` begin a new run, even if a run is in progress. Returns false if
-  // no run is in progress. Parks only for the mutex.
+  // no run is in progress. Parks only while another call holds the mutex.
   bool forget(const Key& key) {
     const detail::Guard guard(mutex_);
     return flights_.erase(key) > 0;
@@ -92,7 +92,7 @@ class SingleFlight {
       }
       flight = found->second;
     }
-    // Ends the flight, so that callers that joined it wake, even if the run could not begin.
+    // Ends the flight even if the run cannot begin, so that the callers that joined it wake.
     WEFT_TRY {
       runs_.go(fibers_,
                [this, flight, key, owned = std::decay_t<F>(std::forward<F>(callable))]() mutable {

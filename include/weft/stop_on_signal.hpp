@@ -18,14 +18,14 @@ namespace weft {
 //   const std::error_code error = server.serve(listener);
 //
 // The first signal requests the stop. The signals then have their former effect again, as after the
-// destructor, so a second Ctrl-C ends a program whose shutdown takes too long. A signal belongs to
-// one object at a time. At least one thread must not block it, as for io::SignalSet. A fiber of the
-// object waits for the signal.
+// destructor, so a second Ctrl-C ends a program whose shutdown takes too long. Only one object may
+// use a signal at a time. At least one thread must not block it, as for io::SignalSet. A fiber of
+// the object waits for the signal.
 // Context: fibers and plain threads; only the destructor parks.
-// Ordering: the receipt of a signal synchronizes with signal(); the stop request follows the
-// receipt.
+// Ordering: the receipt of a signal synchronizes with signal(), and precedes the stop request.
 // Order
-//   [signal]  the fiber stores signal_ (release) -> signal() loads it (acquire).
+//   [signal]  the fiber stores signal_ (release) -> signal() loads it (acquire): a caller that
+//             receives the signal then sees what happened before its receipt.
 class StopOnSignal {
  public:
   // Throws: std::system_error with an error of io::SignalSet::watch(), and what go() throws.

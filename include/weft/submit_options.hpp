@@ -21,9 +21,9 @@ enum class Priority : std::uint8_t { high, normal, low };
 // Context: plain value.
 class TaskKey {
  public:
-  // Makes an empty key: the task waits for no other task.
+  // Makes an empty key. A task with an empty key waits for no other task.
   TaskKey() noexcept = default;
-  // Hashes a text, a number, or a value of a type with std::hash. Equal keys have equal hashes.
+  // Hashes a string, a number, or a value of a type with std::hash. Equal keys have equal hashes.
   template <class T>
   requires(!std::same_as<T, TaskKey> && (std::convertible_to<const T&, std::string_view> ||
                                          std::is_default_constructible_v<std::hash<T>>))
@@ -36,9 +36,9 @@ class TaskKey {
     }
   }
 
-  // Returns whether there is a key.
+  // Returns whether the key is not empty.
   [[nodiscard]] bool is_set() const noexcept { return is_set_; }
-  // Returns the hash; 0 without a key.
+  // Returns the hash, or 0 if the key is empty.
   [[nodiscard]] std::uint64_t hash() const noexcept { return hash_; }
 
  private:
@@ -48,27 +48,26 @@ class TaskKey {
 
 // Holds the options of a task: pool.submit({.priority = Priority::high, .key = host}, fetch).
 struct SubmitOptions {
-  // Accepted tasks of a higher priority start first, but pass over a task at most 16 times in a
-  // row. Callers that wait for room keep their order.
+  // Accepted tasks of a higher priority start first, but they overtake a task at most 16 times in a
+  // row. Callers that wait for room keep their order, whatever their priority.
   Priority priority = Priority::normal;
   // Tasks with equal keys run one after another, in the order of acceptance. A task that waits for
-  // its key uses a queue entry but no slot, and then starts as if no key had delayed it. A task
-  // must not wait for a task of the same key. OnFull::caller_runs works like OnFull::block for a
-  // task with a key.
+  // its key uses a queue entry but no slot, and keeps its place in the queue. A task must not wait
+  // for a task of its own key. OnFull::caller_runs works like OnFull::block for a task with a key.
   TaskKey key = {};
   // The number of slots that the task uses; in the queue it counts as that many tasks. At least 1.
-  // A weight above the capacity is refused with Errc::too_heavy. No later task of the same priority
-  // overtakes a task that does not fit yet. If the capacity shrinks below the weight, the task runs
-  // alone. In a sub-pool, the task uses the same number of slots of each parent, and earlier
-  // waiters come first. A parent with fewer slots runs the task alone.
+  // A task with a weight above the capacity is refused (Errc::too_heavy). No later task of the same
+  // priority overtakes a task that does not fit yet. If the capacity shrinks below the weight, the
+  // task runs alone. A task of a sub-pool uses the same number of slots in each parent, after the
+  // tasks that were already waiting there. A parent with fewer slots runs the task alone.
   std::size_t weight = 1;
   // A stop request drops a task that has not begun, as PoolTask::cancel() does. A running task
   // receives the request through its token. The request also ends a wait for room
   // (Errc::cancelled), as does the Until of the call.
   std::stop_token stop = {};
-  // A task that has not begun by this deadline never begins. PoolStats::cancelled counts the task
-  // when it would have started. Callers that wait for the task continue at the deadline, and get()
-  // throws Errc::timed_out. The deadline also ends a wait for room.
+  // A task that has not begun by this deadline never begins. PoolStats::cancelled includes it
+  // after its turn to start has come. Callers that wait for the task continue at the deadline, and
+  // get() throws Errc::timed_out. The deadline also ends a wait for room.
   Deadline deadline = Deadline::never();
   // A task that has run for this long receives a stop request through its std::stop_token.
   std::chrono::nanoseconds timeout = kNever;

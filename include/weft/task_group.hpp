@@ -43,30 +43,30 @@ namespace weft {
 // A group with a FiberPool runs its tasks in the pool; groups may share a pool. A spawn that the
 // pool refuses throws std::system_error with the pool's error, and has no effect. If
 // close(Close::discard) or the task's options drop an accepted task, join() throws
-// std::errc::operation_canceled, unless there is another exception. A task of the pool that waits
-// for the group frees its slot meanwhile. A stop request of the pool (close(Close::cancel),
-// PoolOptions::stop) cancels the context while a task that takes it or a token runs.
+// std::errc::operation_canceled, unless there is another exception. A pool task that waits for the
+// group frees its slot during the wait. A stop request of the pool (close(Close::cancel),
+// PoolOptions::stop) cancels the context if a running task takes the context or a token.
 // Context: fibers and plain threads; join(), waits and the destructor park. All spawns except
 // try_spawn() and spawn_after() park at the limit, or while the pool has no room.
-// Throws: std::bad_alloc; spawns throw what weft::go() throws, or in a pool FiberPool::submit().
+// Throws: std::bad_alloc; spawns throw what go() or, with a pool, FiberPool::submit() throws.
 // Ordering: spawn() synchronizes with the task's start, and the task's end with join()'s return.
 class TaskGroup : private detail::WrongGroupCalls {
  public:
   // Makes the group's context a child of the caller's context, if there is one.
-  // Throws: std::bad_alloc, and std::invalid_argument for a limit of 0, as all constructors do.
+  // Throws: std::bad_alloc, and std::invalid_argument if max_running is 0, as all constructors do.
   explicit TaskGroup(const TaskGroupOptions& options = {})
       : TaskGroup(this_fiber::context(), options) {}
   // Makes the context a child of `parent`, which must outlive the group. Null means no parent.
   explicit TaskGroup(const Context* parent, const TaskGroupOptions& options = {})
       : TaskGroup(detail::GroupPool(), parent, options) {}
-  // Runs tasks in `pool`, which must outlive the group. The context has the same parent as above.
+  // Runs tasks in `pool`, which must outlive the group. The context is a child of the caller's.
   explicit TaskGroup(FiberPool& pool, const TaskGroupOptions& options = {})
       : TaskGroup(detail::group_pool(pool), this_fiber::context(), options) {}
-  // Makes a group, with or without a pool, for a class that contains the group.
+  // Used by classes of the library that contain a group, with or without a pool.
   explicit TaskGroup(detail::GroupPool pool, const TaskGroupOptions& options = {})
       : TaskGroup(pool, this_fiber::context(), options) {}
-  // Cancels the remaining tasks and waits for them. After 5 s, lists the remaining fibers, or (with
-  // a pool) all fibers, on stderr once. Drops exceptions that no join() has thrown.
+  // Cancels the remaining tasks and waits for them. After 5 s, it lists the remaining fibers (with
+  // a pool: all fibers) on stderr. Drops exceptions that no join() has thrown.
   ~TaskGroup() {
     context_.cancel();
     if (running_.wait_until(Deadline::past())) return;
@@ -76,11 +76,11 @@ class TaskGroup : private detail::WrongGroupCalls {
   TaskGroup(const TaskGroup&) = delete;
   TaskGroup& operator=(const TaskGroup&) = delete;
 
-  // Starts a task. Parks, in FIFO order, while `max_running` tasks run; then a full pool applies
-  // its on_full. A spawn by a task of the group never waits for the limit; it queues the new task
-  // instead. A task of the group that ends runs a queued task before waiting spawns continue. The
-  // same applies to spawns by tasks of nested groups.
-  // Throws: whatever weft::go() or FiberPool::go() throws. A refused task is unchanged.
+  // Starts a task. While `max_running` tasks are running, callers park in FIFO order. If the pool
+  // is full after that, its on_full applies. A task of the group, or of a nested group, does not
+  // park at the limit: the group queues the new task. When a task of the group ends, it runs a
+  // queued task before waiting spawns continue.
+  // Throws: whatever weft::go() or FiberPool::go() throws. A refused `task` is unchanged.
   template <detail::GroupTask F>
   void spawn(F&& task) {
     const Accepted accepted = spawn_or_refuse(std::forward<F>(task));
@@ -92,10 +92,10 @@ class TaskGroup : private detail::WrongGroupCalls {
   Accepted spawn_or_refuse(F&& task) {
     return start(detail::Room::as_configured, {}, std::forward<F>(task));
   }
-  // Works like spawn() in a pool, with options for the task. The std::stop_token of a task reports
-  // its option `stop`, its timeout and the end of the context. A task that is queued at the group's
-  // limit is not in the pool's queue, regardless of its options.
-  // Throws: also std::invalid_argument for a group without a pool; what FiberPool::submit() throws.
+  // Works like spawn(), but requires a pool and takes options. A task's std::stop_token receives
+  // requests from the option `stop`, the timeout and the end of the context. The options have
+  // no effect on a task that the group queues at its limit.
+  // Throws: std::invalid_argument if there is no pool; whatever FiberPool::submit() throws.
   template <detail::GroupTask F>
   void spawn(const SubmitOptions& options, F&& task) {
     const Accepted accepted = spawn_or_refuse(options, std::forward<F>(task));
@@ -107,33 +107,33 @@ class TaskGroup : private detail::WrongGroupCalls {
   Accepted spawn_or_refuse(const SubmitOptions& options, F&& task) {
     return start_with(options, detail::Room::as_configured, {}, std::forward<F>(task));
   }
-  // Starts a task without waiting. Returns Errc::full if `max_running` tasks run, or the refusal of
-  // FiberPool::try_submit().
+  // Starts a task without waiting. Returns Errc::full if `max_running` tasks are running, or the
+  // refusal of FiberPool::try_submit().
   template <detail::GroupTask F>
   Accepted try_spawn(F&& task) {
     return start(detail::Room::now, {}, std::forward<F>(task));
   }
-  // Works like try_spawn() above in a pool, with options; throws what spawn() throws.
+  // Works like try_spawn() above, but requires a pool and takes options; throws as spawn() does.
   template <detail::GroupTask F>
   Accepted try_spawn(const SubmitOptions& options, F&& task) {
     return start_with(options, detail::Room::now, {}, std::forward<F>(task));
   }
-  // Starts a task; `until` may end the wait for a place in the group and the pool. Returns
+  // Starts a task; `until` limits the wait for room in the group and in the pool. Returns
   // Errc::timed_out or cancelled, or the refusal of FiberPool::submit_until(). Tasks of the group
-  // do not wait for the limit.
+  // do not wait at the limit: the group queues the new task.
   template <detail::GroupTask F>
   Accepted spawn_until(const Until& until, F&& task) {
     return start(detail::Room::awaited, until, std::forward<F>(task));
   }
-  // Works like spawn_until() above in a pool, with options; throws what spawn() throws.
+  // Works like spawn_until() above, but requires a pool and takes options; throws as spawn() does.
   template <detail::GroupTask F>
   Accepted spawn_until(const SubmitOptions& options, const Until& until, F&& task) {
     return start_with(options, detail::Room::awaited, until, std::forward<F>(task));
   }
 
-  // Starts a task after `delay`, like a spawn_until() with the group's context as the limit. join()
-  // waits for the task; the end of the context drops the task. A delayed task does not count toward
-  // `max_running`. Does not park. If the start throws or the pool refuses the task, join() throws.
+  // Starts a task after `delay`, unless the group's context ends before the task can start. join()
+  // waits for the task. Before it starts, the task does not count toward `max_running`. Does not
+  // park. If the start throws or the pool refuses the task, join() throws that error.
   // Throws: whatever weft::go() throws.
   template <class Rep, class Period, detail::GroupTask F>
   void spawn_after(std::chrono::duration<Rep, Period> delay, F&& task) {
@@ -164,10 +164,10 @@ class TaskGroup : private detail::WrongGroupCalls {
     return pool_.wait_without_slot([&]() noexcept { return running_.wait_until(until); });
   }
 
-  // Returns the context of the tasks. cancel(), its deadline, the end of its parent, a stop of the
-  // pool or, except with OnError::run_rest, an exception of a task ends it.
+  // Returns the context of the tasks. It is ended by cancel(), its deadline, its parent's end, a
+  // stop of the pool or, without OnError::run_rest, a task's exception.
   [[nodiscard]] Context& context() noexcept { return context_; }
-  // Requests the stop of all tasks; join() still waits for them.
+  // Requests that all tasks stop; join() still waits for them.
   void cancel() noexcept { context_.cancel(); }
   // Returns and removes the kept exceptions, in the order of occurrence. Call it after wait().
   [[nodiscard]] std::vector<std::exception_ptr> take_errors() {
@@ -182,7 +182,7 @@ class TaskGroup : private detail::WrongGroupCalls {
     WEFT_THROW(
         std::invalid_argument("weft: TaskGroupOptions::max_running = 0; must be at least 1"));
   }
-  // Storing the first exception needs no memory; further exceptions need memory.
+  // Storing the first exception allocates no memory; storing further exceptions does.
   struct Errors {
     std::exception_ptr first;
     std::vector<std::exception_ptr> others;
@@ -204,7 +204,7 @@ class TaskGroup : private detail::WrongGroupCalls {
   }
   [[nodiscard]] bool is_limited() const noexcept { return options_.max_running != kUnlimited; }
 
-  // Holds one unit of the group's count and, until the task has ended, one of its permits.
+  // Holds one unit of running_ and, until the task has ended, one of the group's permits.
   struct Place {
     explicit Place(TaskGroup& in_group) noexcept : group(&in_group) { in_group.running_.add(); }
     Place(Place&& other) noexcept
@@ -219,8 +219,8 @@ class TaskGroup : private detail::WrongGroupCalls {
     TaskGroup* group;
     bool has_permit = true;
   };
-  // Holds a task and its place. The task, its captures and a fiber's FiberLocals are destroyed
-  // before the place is released and a joiner continues. A pool's worker keeps its FiberLocals.
+  // Holds a task and its Place. The task, its captures and a fiber's FiberLocals are destroyed
+  // before the Place is released and a joiner continues. In a pool, fibers keep their FiberLocals.
   template <class F>
   class Member {
    public:
@@ -259,8 +259,8 @@ class TaskGroup : private detail::WrongGroupCalls {
     TaskGroup& group;
     std::optional<F> task;
   };
-  // Lives during a submit. A member that is destroyed without having run was refused or, later,
-  // dropped; only a Booking can distinguish the cases. It holds a unit of the group's count.
+  // Lives during a submit, and makes joiners wait (a unit of running_). A task destroyed before it
+  // runs counts as dropped; if the pool refused it, the destructor corrects dropped_.
   class Booking {
    public:
     explicit Booking(TaskGroup& group) noexcept : group_(group) { group_.running_.add(); }
@@ -301,7 +301,7 @@ class TaskGroup : private detail::WrongGroupCalls {
     };
     return detail::submit_with_source(std::forward<F>(task), submit);
   }
-  // Waits for a permit as `room` specifies, then submits the task. In a task, queues it instead.
+  // Submits the task with a permit. If none is free, fails, waits or calls start_behind().
   template <class F, class Submit>
   Accepted start(detail::Room room, const Until& until, F&& task, Submit submit) {
     if (is_limited() && !permits_.try_acquire()) {
@@ -313,7 +313,7 @@ class TaskGroup : private detail::WrongGroupCalls {
     }
     return admit(std::forward<F>(task), submit);
   }
-  // Called if there was no permit and the caller is a task of the group or of a nested group.
+  // Queues the task if it can. The caller is a task of this or a nested group; no permit is free.
   template <class F, class Submit>
   Accepted start_behind(const Until& until, F&& task, Submit submit) {
     using Push = detail::GroupQueue::Push;
@@ -330,7 +330,7 @@ class TaskGroup : private detail::WrongGroupCalls {
   [[nodiscard]] bool await_permit(const Until& until) noexcept {
     return pool_.wait_without_slot([&]() noexcept { return permits_.try_acquire_until(until); });
   }
-  // Submits a task with a permit, which its Member then owns. `submit` passes the Member to a pool.
+  // Submits a task; its Member takes over the caller's permit. `submit` passes the task to a pool.
   template <class F, class Submit>
   Accepted admit(F&& task, Submit submit) {
     using MemberOf = Member<std::decay_t<F>>;
@@ -365,7 +365,7 @@ class TaskGroup : private detail::WrongGroupCalls {
     WEFT_TRY { (void)detail::invoke_in(context_, task); }
     WEFT_CATCH_ALL { keep(std::current_exception()); }
   }
-  // Works like run(), then destroys the task and the values that it leaves to its fiber.
+  // Works like run(), then destroys the task and the FiberLocals of its fiber.
   template <class F>
   void run_to_end(std::optional<F>& task) {
     run(*task);
@@ -390,7 +390,7 @@ class TaskGroup : private detail::WrongGroupCalls {
   Semaphore permits_;
   detail::GroupQueue queue_{permits_};
   WaitGroup running_;
-  // Tasks that the pool accepted and dropped. Relaxed: the wait for running_ orders the counts.
+  // The number of accepted tasks that the pool dropped. Relaxed: readers first wait for running_.
   detail::Atomic<std::int64_t> dropped_{0};
   Mutex mutex_;
   Errors errors_ WEFT_GUARDED_BY(mutex_);

@@ -13,17 +13,17 @@ namespace weft {
 // Selects what happens to the other tasks of a group when a task throws.
 enum class OnError : std::uint8_t {
   cancel_rest,  // The group's context is cancelled; the first exception is kept.
-  run_rest,     // The other tasks continue; all exceptions are kept, the first even without memory.
+  run_rest,     // The other tasks continue; exceptions are kept, the first even if memory runs out.
 };
 
 struct TaskGroupOptions {
-  // The largest number of tasks that run at once. At least 1.
+  // The maximum number of tasks that run at once. At least 1.
   std::size_t max_running = kUnlimited;
   OnError on_error = OnError::cancel_rest;
   // The deadline of the group's context.
   Deadline deadline = Deadline::never();
-  // The options of the tasks' fibers in a group without a pool. The name's characters must outlive
-  // the group.
+  // The options of the tasks' fibers in a group without a pool. The text of `fibers.name` must
+  // outlive the group.
   SpawnOptions fibers = {};
 };
 

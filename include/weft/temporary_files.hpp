@@ -10,7 +10,7 @@
 namespace weft::files {
 
 struct TemporaryOptions {
-  // The directory of the new path. Empty: the environment variable TMPDIR, or "/tmp".
+  // The directory of the new path. If empty, the value of the variable TMPDIR, or else "/tmp".
   std::string folder = {};
   // The name is `prefix`, random letters and digits, and `suffix`.
   std::string prefix = "weft-";
@@ -28,12 +28,12 @@ class TemporaryPath {
   // Removes the current path and takes the path of `other`.
   TemporaryPath& operator=(TemporaryPath&& other) noexcept;
   // Removes the path with everything below it, regardless of the caller's context. Errors are
-  // ignored. A thread of file_group() does this; without thread or memory, the calling thread does.
+  // ignored. A thread of file_group() does this; if it cannot, the calling thread does.
   ~TemporaryPath() { discard(); }
 
   // Returns the path; empty if there is none.
   [[nodiscard]] const std::string& get() const noexcept { return path_; }
-  // Gives the path to the caller, and no longer removes the path.
+  // Gives the path to the caller, who then owns it; this object no longer removes it.
   [[nodiscard]] std::string release() noexcept { return std::exchange(path_, {}); }
 
  private:
@@ -56,7 +56,7 @@ class TemporaryFile {
  public:
   TemporaryFile() noexcept = default;
 
-  // Creates a file. If `until` ends the wait, a thread may remove the file later.
+  // Creates a file. If `until` ends the wait, a thread may create the file later, then remove it.
   static Result<TemporaryFile> create(const TemporaryOptions& options = {},
                                       const Until& until = Until::ambient());
 
@@ -87,7 +87,7 @@ class TemporaryDirectory {
  public:
   TemporaryDirectory() noexcept = default;
 
-  // Creates a directory. If `until` ends the wait, a thread may remove the directory later.
+  // Creates a directory. If `until` ends the wait, a thread may still create it, then remove it.
   static Result<TemporaryDirectory> create(const TemporaryOptions& options = {},
                                            const Until& until = Until::ambient());
 

@@ -28,7 +28,7 @@ void sleep_for(std::chrono::duration<Rep, Period> duration) noexcept {
   // The check does not read the clock, because reading it is a large part of the cost of a sleep.
   if (duration > duration.zero()) detail::sleep_until(Deadline::after(duration));
 }
-// Sleeps until `time`, as sleep_until() of a Deadline does.
+// Sleeps until `time`, as the overload for a Deadline does.
 template <class Clock, class Duration>
 void sleep_until(std::chrono::time_point<Clock, Duration> time) noexcept {
   sleep_until(Deadline::at(time));
@@ -54,8 +54,8 @@ void set_name(std::string_view name) noexcept;
 // Gives the unused memory of the calling fiber's stack back to the system, with a system call. Use
 // it in a fiber that has made a deep call, such as a handshake, and will wait for a long time. Do
 // not call it on another stack, such as a coroutine's, that lies within a frame of the fiber.
-// Otherwise the data between that stack and the fiber's last frame would be lost. Has no effect on
-// a stack outside the fiber's stack, on a plain thread, or if memory is locked.
+// Otherwise the data between that stack and the fiber's innermost frame would be lost. Has no
+// effect on a stack outside the fiber's stack, on a plain thread, or after mlockall().
 void trim_stack() noexcept;
 
 // Returns whether the caller is a fiber. RuntimeOptions::on_deadlock runs outside of fibers; there,
@@ -63,9 +63,9 @@ void trim_stack() noexcept;
 [[nodiscard]] bool is_fiber() noexcept;
 
 // While this object lives, its fiber must not park or yield; otherwise the process ends with a
-// report and a dump. A NoSwitch protects code that depends on its thread, such as on the address of
-// a thread_local. Calls that can wait are permitted if they do not wait; yield() never is. Scopes
-// nest. Has no effect on a plain thread.
+// report and a dump. A NoSwitch protects code that depends on its thread, for example on the
+// address of a thread_local. Calls that can wait are permitted if they do not wait; yield() is
+// never permitted. Scopes nest. Has no effect on a plain thread.
 // Context: the fiber or plain thread that makes the object must destroy it; no call parks.
 class NoSwitch {
  public:

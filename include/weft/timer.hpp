@@ -20,8 +20,8 @@ namespace weft {
 namespace detail {
 
 // Holds the time at which a Timer expires or a Ticker ticks next. No code runs at that time unless
-// a caller waits: each waiter has its own timer, and other callers read the clock. A timer without
-// waiters therefore costs nothing, and a change of the time requires no cleanup.
+// a caller is waiting: each waiter has its own timer, and other callers read the clock. A timer
+// without waiters therefore costs nothing, and a change of the time requires no cleanup.
 // Invariant: waiters_ contains all waiters; set(), which may make due_ earlier, wakes all of them.
 class ClockSource {
  public:
@@ -32,7 +32,7 @@ class ClockSource {
 
   [[nodiscard]] bool try_wait() noexcept;
   [[nodiscard]] bool wait_until(const Until& until) noexcept;
-  // Returns true if a time was set that had ended no wait.
+  // Returns true if a time was set before. After a wait for an expired Timer, no time is set.
   bool set(Deadline due, std::chrono::nanoseconds period) noexcept;
 
   // Accessors for a select, which holds the lock.
@@ -64,7 +64,7 @@ class ClockCase final : public SelectCase {
   // The select holds the source's lock, but the lock analysis cannot see that.
   bool is_ready() noexcept override WEFT_NOT_ANALYZED { return source_.due().passed(); }
   Deadline due() noexcept override WEFT_NOT_ANALYZED { return source_.due(); }
-  bool conclude() noexcept override { return false; }  // Only a change of the time wakes it.
+  bool conclude() noexcept override { return false; }  // The wake came from set(), not from expiry.
 
   ClockSource& source_;
   Handler handler_;
@@ -73,9 +73,9 @@ class ClockCase final : public SelectCase {
 }  // namespace detail
 
 // Works like Go's time.Timer: it expires once, at a time that can be changed or withdrawn. Each
-// expiry ends one wait. After stop() or reset() has returned, the old time ends no wait.
+// expiry ends one wait. After stop() or reset() has returned, the old time no longer ends a wait.
 // Context: fibers and plain threads; wait(), wait_until() and wait_for() park.
-// Lifetime: the object may be destroyed once no caller waits.
+// Lifetime: the object may be destroyed once no caller is waiting.
 class Timer {
  public:
   // Makes a timer that is not set, or that is set to a deadline.
@@ -92,7 +92,7 @@ class Timer {
   // Unsets the timer and returns true if the timer has expired; returns false otherwise.
   [[nodiscard]] bool try_wait() noexcept { return clock_.try_wait(); }
 
-  // Unsets the timer; waiters keep waiting. Returns true if a time was set and ended no wait.
+  // Unsets the timer; waiters keep waiting. Returns whether the timer was set.
   bool stop() noexcept { return clock_.set(Deadline::never(), {}); }
   // Sets a new time. Returns what stop() would have returned.
   bool reset(Deadline deadline) noexcept { return clock_.set(deadline, {}); }
@@ -101,7 +101,7 @@ class Timer {
     return reset(Deadline::after(duration));
   }
 
-  // Returns the clock, for select cases.
+  // Returns the clock on which a select waits.
   [[nodiscard]] detail::ClockSource& clock() noexcept { return clock_; }
 
  private:
@@ -136,7 +136,7 @@ class Ticker {
     (void)clock_.set(Deadline::after(checked.period), checked.period);
   }
 
-  // Returns the clock, for select cases.
+  // Returns the clock on which a select waits.
   [[nodiscard]] detail::ClockSource& clock() noexcept { return clock_; }
 
  private:
@@ -161,7 +161,7 @@ template <std::invocable Handler = detail::Nothing>
 [[nodiscard]] auto on_expiry(Timer& timer, Handler handler = {}) {
   return detail::ClockCase<Handler>(timer.clock(), std::move(handler));
 }
-// Makes a select case that is ready at a tick, and takes the tick if it is chosen.
+// Makes a select case that is ready at a tick; if the case is chosen, it takes the tick.
 // Context, Throws: the same as for on_stop().
 template <std::invocable Handler = detail::Nothing>
 [[nodiscard]] auto on_tick(Ticker& ticker, Handler handler = {}) {
@@ -175,8 +175,8 @@ class DelayedCall {
  public:
   DelayedCall() noexcept = default;
 
-  // Prevents the call; its fiber then destroys the callable. Returns false if there is no call, or
-  // if the call is already due or stopped.
+  // Prevents the call; its fiber then runs only to destroy the callable. Returns false if there is
+  // no call, or if the call is already due or stopped.
   bool stop() noexcept { return alarm_ != nullptr && alarm_->cancel(); }
 
  private:
@@ -188,30 +188,30 @@ class DelayedCall {
 };
 
 // At `deadline`, starts a detached fiber that runs `callable`. The destructor of a runtime waits
-// for all pending calls that are not stopped.
+// for all pending calls that have not been stopped.
 // Context, Throws: the same as for go().
 template <std::invocable F>
 DelayedCall call_at(Deadline deadline, F&& callable) {
   return DelayedCall(detail::set_alarm(deadline, detail::Task(std::forward<F>(callable))));
 }
-// Works like call_at(), with a deadline `duration` from now.
+// Works like call_at(); the deadline is `duration` from now.
 // Context, Throws: the same as for go().
 template <class Rep, class Period, std::invocable F>
 DelayedCall call_after(std::chrono::duration<Rep, Period> duration, F&& callable) {
   return call_at(Deadline::after(duration), std::forward<F>(callable));
 }
 
-// Works like call_at(), but at `deadline` a fiber starts a second one with `options`, which runs
-// `callable`. The characters of `options.name` must stay valid until then.
-// Context, Throws: as for go(). If the second start throws, the exception is handled like one
-// that leaves a detached fiber.
+// Works like call_at(), but at `deadline`, a fiber starts a second one with `options`; the second
+// runs `callable`. The characters of `options.name` must stay valid until then.
+// Context, Throws: as for go(). If starting the second fiber throws, the exception is handled like
+// one that leaves a detached fiber.
 template <std::invocable F>
 DelayedCall call_at(const SpawnOptions& options, Deadline deadline, F&& callable) {
   return call_at(deadline, [options, late = std::decay_t<F>(std::forward<F>(callable))]() mutable {
     go(options, std::move(late));
   });
 }
-// Works like call_at() with options, with a deadline `duration` from now.
+// Works like call_at() with options; the deadline is `duration` from now.
 // Context, Throws: the same as for call_at() with options.
 template <class Rep, class Period, std::invocable F>
 DelayedCall call_after(const SpawnOptions& options, std::chrono::duration<Rep, Period> duration,

@@ -8,7 +8,7 @@
 
 // A trace contains the spawns, runs, waits and wakes of fibers; the steals, sleeps and polls of
 // workers; and the tasks of pools. Each worker writes to its own ring, which keeps the newest
-// events. docs/watching.md shows a trace and its costs.
+// events. docs/watching.md shows a trace and the costs of tracing.
 //
 //   weft::trace::start();
 //   ...
@@ -20,14 +20,14 @@ namespace weft::trace {
 
 struct Options {
   // The number of events kept per worker, rounded up to a power of two of at least 64. An event
-  // uses 48 bytes; a park with its wake is three events. Events of ended runtimes are kept, so a
+  // uses 48 bytes; a park and its wake take three events. Events of ended runtimes are kept, so a
   // program that makes many runtimes needs memory for all their workers.
   std::size_t events_per_worker = std::size_t{1} << 16;
 };
 
-// Drops old records and begins to record. The calling worker begins at once. Each other worker
-// begins within about 2 ms, unless its fiber computes. A worker that cannot allocate its ring
-// records nothing.
+// Drops old records and begins to record. The calling worker starts recording at once. Each other
+// worker starts within about 2 ms, or later if it is running a fiber that does not switch. A worker
+// that cannot allocate memory for its events records nothing.
 // Throws: std::bad_alloc.
 void start(const Options& options = {});
 // Ends recording. Records are kept for write(), even after their runtime ends.
@@ -36,14 +36,14 @@ void stop() noexcept;
 [[nodiscard]] bool is_on() noexcept;
 
 // Writes JSON in Chrome's trace event format: a track per worker, a slice per run of a fiber, an
-// arrow from each wake to the next run. If events were overwritten, arrows begin only where the
-// trace has the events of all workers. May be called during a recording.
-// Context: fibers and plain threads; blocks the thread for about a microsecond per event.
-// Throws: std::bad_alloc, what the stream throws, and std::system_error if a fiber calls and the
-// system cannot create the thread that writes.
+// arrow from each wake to the next run. If events were overwritten, arrows begin only at times for
+// which the trace has the events of all workers. May be called while recording.
+// Context: fibers and plain threads; blocks the calling thread for about a microsecond per event.
+// Throws: std::bad_alloc, what the stream throws, and std::system_error if the system cannot create
+// the thread that writes for a fiber.
 void write(std::ostream& out);
-// Replaces a file with the output of write(). Returns the error of opening or writing the file;
-// after an error, a part of the output may have been written.
+// Replaces a file with the output of write(). Returns an error if the file cannot be opened or
+// written; part of the output may have been written by then.
 // Context, Throws: the same as for write().
 [[nodiscard]] Result<void> write_file(const std::string& path);
 

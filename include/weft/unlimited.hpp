@@ -1,4 +1,4 @@
-// The value that means "no limit".
+// Defines the value that means "no limit".
 // Context: plain value.
 #pragma once
 

@@ -9,8 +9,8 @@
 
 namespace weft {
 
-// Limits a wait by a deadline, a stop request, both, or nothing. Almost every call that waits has a
-// form with a limit, except blocking(), Once::call(), await() and await_future():
+// Limits a wait by a deadline, a stop request, both, or nothing. Almost every function that waits
+// has a version with a limit, but blocking(), Once::call(), await() and await_future() do not:
 //
 //   channel.receive_until(value, Deadline::after(10ms));
 //   mutex.try_lock_until(token);
@@ -18,24 +18,24 @@ namespace weft {
 //
 //   task.wait_until(50ms);
 //
-// An Until ends only waits: a call that need not wait succeeds, even after a stop request or a
-// passed deadline. A call that must wait then ends at once. A duration counts from the construction
-// of the Until. Use Until only as the type of parameters. It holds a stop_token that is moved in,
-// such as source.get_token(). It refers to any other token, which must outlive the call.
+// An Until ends only waits. After its deadline or a stop request, a call that can finish without a
+// wait still succeeds; any other call fails at once. A duration is measured from the construction
+// of the Until. Use Until only as a parameter type. It stores a stop_token passed as an rvalue,
+// such as source.get_token(). It stores only the address of an lvalue, which must outlive the call.
 // Context: plain value.
 class Until {
  public:
   // Makes a limit that never ends the wait.
   Until() noexcept = default;
-  // Returns a limit that never ends the wait. With this limit, a call waits even beyond the end of
-  // the caller's context.
+  // Returns a limit that never ends the wait, not even at the end of the caller's context.
   [[nodiscard]] static Until never() noexcept { return {}; }
-  // Returns the limit of the caller's context (context.hpp), or never(); refers to the context.
-  // Calls that report why they ended use it by default, except FiberPool::submit() and _for forms.
+  // Returns the limit of the caller's context (context.hpp), or never() if there is none. The limit
+  // must not outlive the context. Functions that return an error use this limit by default, except
+  // FiberPool::submit() and functions whose names end in _for.
   // Context: fibers and plain threads; does not park.
   [[nodiscard]] static Until ambient() noexcept;
-  // Makes a limit that ends the wait at a deadline, a moment, a duration from now or a stop
-  // request.
+  // Makes a limit that ends the wait at a deadline, at a time point, after a duration, or upon a
+  // stop request.
   Until(Deadline deadline) noexcept : deadline_(deadline) {}  // NOLINT: any limit is an Until.
   template <class Clock, class Duration>
   Until(std::chrono::time_point<Clock, Duration> time) noexcept  // NOLINT: as above.
@@ -68,7 +68,7 @@ class Until {
   [[nodiscard]] bool stop_requested() const noexcept {
     return token_ != nullptr ? token_->stop_requested() : held_.stop_requested();
   }
-  // Returns whether there is a token that has requested a stop or may still request it.
+  // Returns whether there is a token whose source has requested or can still request a stop.
   [[nodiscard]] bool can_be_stopped() const noexcept {
     return token_ != nullptr ? token_->stop_possible() : held_.stop_possible();
   }

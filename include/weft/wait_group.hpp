@@ -21,9 +21,9 @@ namespace weft {
 //   I2  The waiter bit is set and cleared under waiters_lock_ only.
 //   I3  A caller that brings the count to 0 with the bit set locks waiters_lock_, wakes all waiters
 //       and clears the bit. While the bit is set, at least one waiter remains and keeps the group
-//       alive. Unchecked: a check needs the state of both the waiter and the waker.
+//       alive. Unchecked: no function knows both the waiter and the waker.
 // Order
-//   [count]  done subtracts (acq_rel) -> wait loads 0 (acquire).
+//   [count]  done() subtracts (acq_rel) -> wait() loads 0 (acquire): wait() sees all finished work.
 class WaitGroup {
  public:
   WaitGroup() noexcept = default;
@@ -34,7 +34,7 @@ class WaitGroup {
   // count to the fiber that calls done().
   void add(std::uint64_t count = 1) noexcept { word_.fetch_add(2 * count, detail::relaxed); }
 
-  // Subtracts 1 from the count. If the count is 0 already, the process ends with a report.
+  // Subtracts 1 from the count. If the count is already 0, reports the misuse and aborts.
   void done() noexcept {
     const std::uint64_t before = word_.fetch_sub(2, detail::acq_rel);  // [count]
     if (before - 2 <= 1 || before < 2) [[unlikely]]
@@ -42,7 +42,7 @@ class WaitGroup {
   }
 
   // Starts a detached fiber that is counted until `callable` and its captures have been destroyed.
-  // Exceptions of `callable` have the same effect as in weft::go().
+  // An exception that `callable` throws has the same effect as in weft::go().
   // Throws: whatever weft::go() throws; the count is then unchanged.
   template <std::invocable F>
   void go(F&& callable) {
@@ -63,8 +63,8 @@ class WaitGroup {
     static_assert(detail::kFits<F>, "weft::WaitGroup::go: the callable must take no arguments");
   }
 
-  // Parks until the count is 0. Fibers of this group's go() that have not started may run on the
-  // caller's stack meanwhile, as in JoinHandle::join().
+  // Parks until the count is 0. Meanwhile, fibers that go() has added but that have not started may
+  // run on the caller's stack, as in JoinHandle::join().
   void wait() noexcept {
     while (count_hint() != 0 && detail::run_in_place(this, detail::WaitReason::wait_group)) {
     }
@@ -80,7 +80,7 @@ class WaitGroup {
  private:
   static constexpr std::uint64_t kWaiters = 1;
 
-  // Counts one unit while the object lives.
+  // Adds 1 to the group's count for as long as the object lives.
   class Count {
    public:
     explicit Count(WaitGroup& group) noexcept : group_(&group) { group.add(); }
@@ -106,7 +106,7 @@ class WaitGroup {
     void operator()() { callable(); }
   };
 
-  // Relaxed: the value only shows whether a check is worthwhile.
+  // Relaxed: the value only decides whether wait() looks for a fiber to run in place.
   [[nodiscard]] std::uint64_t count_hint() const noexcept {
     return word_.load(detail::relaxed) / 2;
   }

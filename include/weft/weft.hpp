@@ -1,4 +1,4 @@
-// Includes all headers of weft's core.
+// Includes all core headers of weft.
 #pragma once
 
 #include <weft/accepted.hpp>

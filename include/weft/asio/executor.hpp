@@ -1,4 +1,4 @@
-// Provides an executor of Asio that runs handlers as fibers, and a context for timers, sockets and
+// Provides an Asio executor that runs handlers as fibers, and a context for timers, sockets and
 // other objects.
 #pragma once
 
@@ -36,10 +36,10 @@ struct ContextOptions {
 //   timer.async_wait(weft::asio::use_fiber);         // Parks the calling fiber, or
 //   timer.async_wait([](auto error) { ... });        // runs the handler as a fiber of its own.
 //
-// A thread of Asio collects the events of the context, and starts with the first object that needs
-// events. The thread spawns handlers in the runtime that plain threads use. Therefore this runtime
-// must outlive the context, as it does in run(). Asio's objects and the fibers that use them must
-// end before the context. The destructor of the context waits for its handlers and their captures.
+// An Asio thread, which starts when the first object needs events, collects the context's events.
+// The thread spawns handlers in the runtime that plain threads use. This runtime must therefore
+// outlive the context, as it does in run(). Asio's objects and the fibers that use them must end
+// before the context. The destructor waits until all handlers have ended and been destroyed.
 // Context: fibers and plain threads; the destructor and waits park.
 // Throws: std::bad_alloc.
 class Context : public lib::execution_context {
@@ -50,14 +50,14 @@ class Context : public lib::execution_context {
   explicit Context(const ContextOptions& options = {}) : stack_size_(options.stack_size) {}
   // Abandons pending operations without calling their handlers, and waits for running handlers.
   // Waits with use_fiber in these handlers end with operation_aborted; operations that the handlers
-  // begin are abandoned within 100 ms. Asio's services do not support operations that begin while
-  // the services end; Asio's resolvers support no operation afterwards. A handler must not destroy
-  // its context.
+  // begin are abandoned within 100 ms. A handler must not begin an operation while Asio shuts its
+  // services down, or use a resolver after that, because Asio supports neither. A handler must not
+  // destroy its context.
   ~Context() {
     do {
       give_up();
     } while (!handlers_.wait_until(std::chrono::milliseconds(100)));
-    give_up();  // The last handlers may have begun operations, whose services must still exist.
+    give_up();  // Abandons what the last handlers began, while the services still exist.
     destroy();
     outstanding_.wait();
   }
@@ -67,8 +67,8 @@ class Context : public lib::execution_context {
   // Returns the executor.
   [[nodiscard]] Executor get_executor() noexcept;
 
-  // Parks until no handler runs and no operation is pending. Returns false if `until` ended the
-  // wait. A handler must not call this function.
+  // Parks until no handler is queued or running, and no operation is pending. Returns false if
+  // `until` ended the wait. A handler must not call this function.
   [[nodiscard]] bool wait_until(const Until& until) noexcept {
     return outstanding_.wait_until(until);
   }
@@ -100,7 +100,7 @@ class Context : public lib::execution_context {
   }
 
   const std::size_t stack_size_;
-  WaitGroup handlers_;     // The handlers that run or will run.
+  WaitGroup handlers_;     // The handlers that are queued or running.
   WaitGroup outstanding_;  // Handlers, and executors that represent pending operations.
 };
 
@@ -109,7 +109,7 @@ class Context : public lib::execution_context {
 // treated like an exception of a fiber: see RuntimeOptions::on_exception. Handlers run
 // concurrently. An object with several pending operations needs an asio::strand, as on a
 // thread_pool. Code in a strand must not park, because the strand belongs to a thread while the
-// code runs. A fiber that waits with use_fiber is outside of the strand.
+// code runs. A fiber that waits with use_fiber does not occupy the strand.
 // Context: any thread; a call parks only if it runs a parking function in place.
 // Throws: std::bad_alloc.
 class Executor {
@@ -198,11 +198,11 @@ class Executor {
 
   Context* context_;
   lib::execution::blocking_t blocking_;
-  bool tracked_;  // Whether outstanding_ of the context counts this executor.
+  bool tracked_;  // Whether the context's outstanding_ counts this executor.
 };
 
 // Members are destroyed in reverse order: first the function, then the counts. The context may be
-// destroyed as soon as the last count ends.
+// destroyed as soon as both its counts are 0.
 template <class F>
 struct Executor::Handler {
   Context::Running running;

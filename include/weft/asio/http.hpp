@@ -1,5 +1,4 @@
-// Runs a WebSocket of Beast on an http::Server. This header requires the headers of Boost, and
-// weft-http.
+// Runs a Beast WebSocket on an http::Server. This header requires Boost's headers and weft-http.
 #pragma once
 
 #include <boost/beast/http/empty_body.hpp>
@@ -30,9 +29,9 @@ namespace detail {
 
 }  // namespace detail
 
-// Copies a request's head for websocket::stream::accept(), which requires a request that has been
-// read. The copy may outlive the request. It omits an invalid Sec-WebSocket-Key, so that accept()
-// refuses the request.
+// Copies a request's head for websocket::stream::accept(), which requires Beast's request type. The
+// copy may outlive the request. It omits an invalid Sec-WebSocket-Key, so that accept() refuses the
+// request.
 // Context: plain value.
 [[nodiscard]] inline boost::beast::http::request<boost::beast::http::empty_body> to_beast(
     const http::Request& request) {

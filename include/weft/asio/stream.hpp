@@ -1,5 +1,5 @@
-// Provides streams for libraries on Boost.Asio, so that synchronous calls of Beast, ssl::stream and
-// others run on fibers. This header requires the headers of Boost, but no thread of Asio.
+// Provides streams for libraries that use Boost.Asio, so that the synchronous calls of Beast,
+// ssl::stream and others run on fibers. This header requires Boost's headers, but no Asio thread.
 #pragma once
 
 #include <boost/asio/buffer.hpp>
@@ -25,8 +25,8 @@ inline namespace WEFT_ASIO_LIBRARY {
 
 namespace detail {
 
-// Some libraries require an executor from each stream, to make timers that synchronous calls never
-// use. No thread runs the context of this executor.
+// Some libraries require an executor from each stream, to create timers that synchronous calls
+// never use. No thread runs the context of this executor.
 inline boost::asio::io_context& unused_context() {
   static boost::asio::io_context context;
   return context;
@@ -47,13 +47,13 @@ inline boost::asio::io_context& unused_context() {
   if (error.category() == std::system_category() || error.category() == std::generic_category()) {
     return {error.value(), boost::system::system_category()};
   }
-  // The error is from another library on top of TCP, such as TLS.
+  // The error is from a layer above TCP, such as TLS.
   return boost::system::errc::make_error_code(boost::system::errc::protocol_error);
 }
 
 // Models Asio's SyncReadStream and SyncWriteStream on a net::TcpStream, a tls::Stream, or a type
-// with the same functions. A SyncStream is move-only. The stream's deadlines and close() end its
-// calls.
+// with the same functions. A SyncStream is move-only. The wrapped stream's deadlines and close()
+// can end calls.
 // Context: fibers and plain threads, one reader and one writer at a time; reads and writes park.
 // Throws: std::bad_alloc.
 template <class Stream = net::TcpStream>
@@ -62,7 +62,7 @@ class SyncStream {
   using executor_type = boost::asio::io_context::executor_type;
   using lowest_layer_type = SyncStream;
 
-  // Takes the stream, whose deadlines remain in force.
+  // Takes ownership of the stream; the stream's deadlines remain in force.
   explicit SyncStream(Stream stream) noexcept : stream_(std::move(stream)) {}
 
   // Reads at least one byte, unless the buffers are empty.
@@ -76,7 +76,7 @@ class SyncStream {
     error = to_boost(result.error);
     return result.error ? 0 : result.value;
   }
-  // Writes at least one byte, unless the buffers are empty, and returns the number of bytes.
+  // Writes at least one byte, unless the buffers are empty; returns the number of written bytes.
   template <class ConstBuffers>
   std::size_t write_some(const ConstBuffers& buffers, boost::system::error_code& error) {
     error = {};
@@ -87,7 +87,7 @@ class SyncStream {
     error = to_boost(result.error);
     return result.error ? 0 : result.value;
   }
-  // Works like the read_some() that stores its error, but throws the error.
+  // Works like the other read_some(), but throws the error instead of storing it.
   // Throws: the error, as a boost::system::system_error.
   template <class MutableBuffers>
   std::size_t read_some(const MutableBuffers& buffers) {
@@ -96,7 +96,7 @@ class SyncStream {
     if (error) throw boost::system::system_error(error);
     return count;
   }
-  // Works like the write_some() that stores its error, but throws the error.
+  // Works like the other write_some(), but throws the error instead of storing it.
   // Throws: the error, as a boost::system::system_error.
   template <class ConstBuffers>
   std::size_t write_some(const ConstBuffers& buffers) {
@@ -106,7 +106,7 @@ class SyncStream {
     return count;
   }
 
-  // Returns the executor of a context that no thread runs, because libraries require the type.
+  // Returns an executor, as libraries require of a stream; no thread runs its context.
   [[nodiscard]] executor_type get_executor() noexcept {
     return detail::unused_context().get_executor();
   }
@@ -119,7 +119,7 @@ class SyncStream {
   void close() noexcept { stream_.close(); }
 
  private:
-  // Returns the first buffer that is not empty, because a call may transfer less than all buffers.
+  // Returns the first nonempty buffer; one suffices, because a call may transfer only some bytes.
   template <class Buffer, class Buffers>
   static Buffer first_of(const Buffers& buffers) {
     const auto end = boost::asio::buffer_sequence_end(buffers);

@@ -21,34 +21,34 @@ inline namespace WEFT_ASIO_LIBRARY {
 // Implements the token. The arguments of the operation's handler become the call's result, as with
 // Asio's own tokens. The call throws a leading error_code as a system_error, and rethrows a leading
 // exception_ptr. Without further arguments, the result is void; with one argument, its value; with
-// several, a std::tuple. The error of an abandoned operation is operation_aborted. The operation
-// begins on its object's executor, and its handlers run there. The caller's stack holds the state
-// of the wait, so the call returns only after the operation. Limit is NoLimit, or the type that
-// use_fiber(until) selects.
-// Context: plain value; the operation parks, in fibers and plain threads.
-// Ordering: the operation synchronizes with the return.
+// several, a std::tuple. If Asio never calls the handler, the error is operation_aborted.
+// The operation begins on its object's executor, and its handlers run there. The caller's stack
+// holds the state of the wait, so the call returns only after the operation has ended. Limit is
+// NoLimit, or the type that use_fiber(until) selects.
+// Context: plain value; the operation parks its caller, a fiber or a plain thread.
+// Ordering: the end of the operation synchronizes with the return of the call.
 template <class Limit = detail::NoLimit, class Where = detail::Anywhere>
 class UseFiber {
  public:
-  // Makes the token `use_fiber`: no limit, on the operation's own executor, errors are thrown.
+  // Makes the token `use_fiber`: no limit, the operation's own executor, and thrown errors.
   UseFiber() noexcept = default;
-  // Combines the settings of the calls below.
+  // Makes a token with the settings that the functions below can change.
   UseFiber(Limit limit, Where where, ErrorCode* error) noexcept
       : limit_(std::move(limit)), where_(std::move(where)), error_(error) {}
 
 #if WEFT_ASIO_HAS_CANCELLATION
-  // Returns a token with a limit. When `until` ends the wait, the operation is cancelled
+  // Returns a token whose wait `until` can end. When it does, the operation is cancelled
   // (cancellation_type::terminal), and the call waits until the operation ends. The result is
   // unchanged, except that operation_aborted becomes timed_out if the deadline passed, even if a
-  // stop was requested as well. An operation without cancellation continues to its end.
+  // stop was requested as well. An operation that cannot be cancelled continues to its end.
   [[nodiscard]] auto operator()(const Until& until) const {
     return UseFiber<detail::BySignal, Where>({until}, where_, error_);
   }
 #endif
-  // Works like the overload above, but calls cancel() on the operation's executor: `[&] {
-  // timer.cancel(); }`. This form works with every version of Boost, and with libraries without
-  // cancellation slots. If cancel() throws (as on a closed socket), the operation continues to its
-  // end; the call then throws the exception.
+  // Works like the overload above, but calls cancel(), for example `[&] { timer.cancel(); }`, on
+  // the operation's executor. This form works with every version of Boost, and with libraries that
+  // have no cancellation slots. If cancel() throws (as on a closed socket), the operation continues
+  // to its end; the call then throws the exception.
   template <std::invocable Cancel>
   [[nodiscard]] auto operator()(const Until& until, Cancel cancel) const {
     return UseFiber<detail::ByCall<Cancel>, Where>({until, std::move(cancel)}, where_, error_);
@@ -57,17 +57,17 @@ class UseFiber {
   [[nodiscard]] UseFiber operator[](ErrorCode& error) const {
     return UseFiber(limit_, where_, &error);
   }
-  // Returns a token for operations without an executor, which do not compile without on().
+  // Returns a token with an executor; operations that have no executor compile only with on().
   template <class Executor>
   [[nodiscard]] auto on(Executor executor) const {
     return UseFiber<Limit, Executor>(limit_, std::move(executor), error_);
   }
 
-  // Returns the limit, for async_result.
+  // For async_result: returns the limit.
   [[nodiscard]] const Limit& limit() const noexcept { return limit_; }
-  // Returns the executor on which the operation begins, or Anywhere, for async_result.
+  // For async_result: returns the executor on which the operation begins, or Anywhere.
   [[nodiscard]] const Where& where() const noexcept { return where_; }
-  // Returns the address for errors, or null if errors are thrown, for async_result.
+  // For async_result: returns the address of the caller's error code, or null to throw errors.
   [[nodiscard]] ErrorCode* error() const noexcept { return error_; }
 
   // Wraps an executor, so that its objects use the token by default, as with Asio's tokens:
@@ -76,7 +76,7 @@ class UseFiber {
   struct executor_with_default : Inner {  // NOLINT: Asio's name.
     using default_completion_token_type = UseFiber;
 
-    // Wraps an executor, or a type that converts to it, as Asio's objects do.
+    // Wraps an executor, or an object of another type that converts to Inner.
     executor_with_default(const Inner& inner) noexcept : Inner(inner) {}  // NOLINT: converts.
     template <class Other>
     requires(!std::is_same_v<Other, executor_with_default> && std::is_convertible_v<Other, Inner>)
@@ -86,7 +86,7 @@ class UseFiber {
   template <class T>
   using as_default_on_t =  // NOLINT: Asio's name.
       typename T::template rebind_executor<executor_with_default<typename T::executor_type>>::other;
-  // Returns the object with an executor_with_default.
+  // Returns the object with its executor wrapped in an executor_with_default.
   template <class T>
   static as_default_on_t<std::decay_t<T>> as_default_on(T&& object) {
     return as_default_on_t<std::decay_t<T>>(std::forward<T>(object));
@@ -117,7 +117,7 @@ class weft::asio::lib::async_result<weft::asio::UseFiber<Limit, Where>, R(Args..
                                            std::decay_t<Args>...>;
     Operation operation(token, executor);
 #pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wsign-conversion"  // Beast passes 0 on as a size.
+#pragma GCC diagnostic ignored "-Wsign-conversion"  // Beast converts an int to a size.
     return operation.run([&](auto&& handler) {
       std::forward<Initiation>(initiation)(std::move(handler),
                                            std::forward<InitiationArgs>(args)...);

@@ -1,4 +1,4 @@
-// Provides WebSockets of Beast that need no stack while the client is silent. This header requires
+// Provides Beast WebSockets that need no stack while the client is silent. This header requires
 // Boost's headers and weft-http.
 #pragma once
 
@@ -17,16 +17,16 @@ inline namespace WEFT_ASIO_LIBRARY {
 // Reads an upgraded connection frame by frame (RFC 6455): no read extends beyond the current frame.
 // Beast reads ahead as far as it can and does not report how far. With this stream, Beast has read
 // nothing ahead once a message is complete. A talk may then return net::Next::idle if has_more() is
-// false. A system call may also deliver bytes of later frames, which the stream buffers. The talk
-// must pass the connection of each of its calls to resume().
+// false. A system call may also deliver bytes of later frames, which the stream buffers. Each call
+// of the talk must first pass its connection to resume().
 // Context: fibers and plain threads, one reader and one writer at a time; reads and writes park.
 // Throws: std::bad_alloc.
-// Ordering: as net::TcpStream.
+// Ordering: the same as for net::TcpStream.
 class FrameStream {
  public:
-  // Sets the connection that the talk's current call received; it must outlive reads and writes.
+  // Sets the current connection, which must outlive all reads and writes before the next resume().
   void resume(http::Upgraded& upgraded) noexcept { upgraded_ = &upgraded; }
-  // Returns true if a talk must not be idle, because bytes are buffered or a frame is incomplete.
+  // Returns true if bytes are buffered or a frame is incomplete. The talk must then keep reading.
   [[nodiscard]] bool has_more() const noexcept {
     return begin_ < end_ || header_size_ > 0 || !upgraded_->early.empty();
   }
@@ -61,8 +61,8 @@ class FrameStream {
   // The buffer's size in bytes; reads of at least this size bypass the buffer.
   static constexpr std::size_t kAhead = 2048;
 
-  // Returns the size of the frame header that has begun. The first two bytes of the header
-  // determine the size: they show whether a longer length and a mask follow.
+  // Returns the size of the current frame's header. The first two bytes of the header determine the
+  // size: they show whether a longer length and a mask follow.
   [[nodiscard]] std::size_t full_header_size() const noexcept {
     if (header_size_ < 2) return 2;
     return 2 + longer_length_size() + ((header_[1] & std::byte{128}) != std::byte{0} ? 4 : 0);
@@ -111,7 +111,7 @@ class FrameStream {
   std::uint64_t payload_ = 0;    // The bytes of the frame that have not been read.
 };
 
-// Represents a stream for boost::beast::websocket::stream.
+// The next-layer stream that a program passes to boost::beast::websocket::stream.
 using IdleStream = SyncStream<FrameStream>;
 
 }  // namespace WEFT_ASIO_LIBRARY

@@ -1,4 +1,4 @@
-// Starts tasks at a given time.
+// Starts a task at a given time.
 #pragma once
 
 #include <memory>
@@ -9,13 +9,13 @@ namespace weft::detail {
 
 // A task and the fiber that runs it at a given time. Until that time, an alarm occupies two small
 // records, but no stack. The handle and the fiber share the alarm. Fibers and plain threads may
-// call the functions of an alarm, which never park.
+// call its functions, which never park.
 class Alarm {
  public:
   Alarm(const Alarm&) = delete;
   Alarm& operator=(const Alarm&) = delete;
 
-  // Returns whether the call cancels the task. The alarm's fiber soon destroys a cancelled task.
+  // Cancels the task, which the alarm's fiber then destroys. Returns false if it is too late.
   [[nodiscard]] virtual bool cancel() noexcept = 0;
   // The handle's destructor calls release(), which does not affect the task.
   virtual void release() noexcept = 0;

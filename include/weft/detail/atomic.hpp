@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <type_traits>
 
-// Builds that model-check or count every access provide a header with a different Atomic.
+// Builds that model-check or count all accesses define Atomic in a header of their own.
 #ifdef WEFT_ATOMIC_SHIM
 #include WEFT_ATOMIC_SHIM
 #endif
@@ -37,9 +37,9 @@ using counting::full_fence;
 
 #else
 
-// Replaces std::atomic, but omits all that hides a memory order: default arguments, operators and
-// conversions. All functions are inlined: if a build instruments only some files, the linker must
-// not choose between instrumented and plain versions.
+// Replaces std::atomic, but omits everything that hides a memory order: default arguments,
+// operators and conversions. All functions are inlined. Otherwise, if a build instruments only some
+// files, the linker could keep the uninstrumented copy of a function for all of them.
 template <class T>
 class Atomic {
  public:

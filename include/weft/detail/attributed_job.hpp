@@ -65,7 +65,7 @@ class AttributedTask final : public PoolJob {
   Task task_;
   PoolStop stop_{{}, false};
   std::exception_ptr exception_;
-  // The last member is destroyed first: its stop registration refers to the other members.
+  // The last member, because it must be destroyed first: it refers to the other members.
   TaskAttributes attributes_;
 };
 

@@ -1,4 +1,4 @@
-// Marks fibers that run steps for another caller's task.
+// Marks fibers that run the steps of a parallel loop for a task that waits for the loop.
 #pragma once
 
 #include <weft/detail/local_node.hpp>
@@ -6,12 +6,12 @@
 
 namespace weft::detail {
 
-// While a scope exists, the caller runs loop steps for a task that joins the loop. While a step
-// waits for the task's pool, the task counts as waiting. The scope never parks or allocates.
+// Marks the caller as running steps of a parallel loop while `task` waits for that loop. If a step
+// waits for the pool of `task`, `task` gives its slot back. A scope never parks or allocates.
 class BehalfScope : private LocalScope {
  public:
-  // Returns the node of the pool task that the caller runs or for which it runs loop steps, or null
-  // if there is no such task.
+  // Returns the node of the caller's pool task. If the caller has none, returns the task that waits
+  // for the caller's loop steps, or null.
   [[nodiscard]] static detail::LocalNode* task_of_caller() noexcept;
   // `task` is the node of a task that cannot end before this scope.
   explicit BehalfScope(detail::LocalNode& task) noexcept;

@@ -15,8 +15,8 @@ struct BlockingCall {
 };
 
 // Parks the calling fiber until a helper thread of its runtime has made `call`. Only fibers may
-// call it. Throws std::system_error if there is no helper thread and the system refuses a new
-// thread; in that case the call has not been made. In a simulation the fiber makes the call itself.
+// call it. Throws std::system_error, and does not make the call, if there is no helper thread and
+// the system cannot create one. In a simulation, the fiber makes the call itself.
 void make_on_helper(BlockingCall& call);
 
 }  // namespace weft::detail

@@ -12,17 +12,17 @@ class Registration;
 
 namespace detail {
 
-// A caller creates a BlockingScope before it parks. If `root` is the outermost pool of the caller's
-// task, the constructor releases the task's slots in its pool and in all enclosing pools. The
-// destructor waits until the task has these slots again. The constructor compares `root` but never
-// dereferences it, so a pool that does not match may already be destroyed. With a null root, the
-// scope does nothing. (Compare Java's ForkJoinPool.ManagedBlocker.)
+// A caller creates a BlockingScope before it parks. The scope does nothing unless `root` is the
+// outermost pool of the caller's task; `root` may be null or already destroyed. The constructor
+// releases the task's slots in its pool and in all enclosing pools. The destructor waits until the
+// task has these slots again. (Compare Java's ForkJoinPool.ManagedBlocker.)
 class BlockingScope {
  public:
   explicit BlockingScope(const pool::PoolCore* root) noexcept;
   // Constructs a scope for a caller that has already looked up its registration.
   BlockingScope(const pool::PoolCore* root, pool::Registration* of_caller) noexcept;
-  // Prepares a wait for a task of `pool`. With a null pool, the scope does nothing.
+  // Constructs a scope for a caller that waits until a task of `pool` ends. With a null pool, the
+  // scope does nothing.
   explicit BlockingScope(const FiberPool* pool) noexcept;
   ~BlockingScope();
   BlockingScope(const BlockingScope&) = delete;

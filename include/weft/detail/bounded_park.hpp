@@ -15,13 +15,13 @@ namespace weft::detail {
 // the park only stores kRequested. The code that runs after the switch reads kRequested and ends
 // the park.
 //
-// The caller must not destroy this object until its After has returned, because the clock may end
-// the park while the After runs. A caller meets this requirement if it removes its waiter under the
-// lock that the After releases.
+// The caller must not destroy this object before `after` has returned, although the clock may end
+// the park earlier. A caller that removes its waiter after the park obeys this rule, because the
+// removal waits for the lock that `after` unlocks.
 // Order
-//   [phase]  start advances phase_ (release) -> request reads kParked (acquire): the waiter has
-//            been parked. If request is first, it stores kRequested (release) -> start reads it
-//            (acquire).
+//   [phase]  start() stores kParked (release) -> request() reads it (acquire): request() may wake
+//            the caller. Or request() stores kRequested (release) -> start() reads it (acquire):
+//            start() ends the park.
 class BoundedPark {
  public:
   explicit BoundedPark(const Until& until) noexcept : until_(until) {}
@@ -31,13 +31,13 @@ class BoundedPark {
   // A thread that wakes the caller must win this claim first.
   [[nodiscard]] Claim& claim() noexcept { return claim_; }
 
-  // Returns the winner of a wait that a stop request ended: kClock if the deadline has passed,
-  // otherwise kStop. See Until::reason().
+  // Returns what to report after a stop request ended a wait: kClock if the deadline has passed
+  // too, otherwise kStop. See Until::reason().
   [[nodiscard]] static Claim::Winner stopped_by(const Until& until) noexcept {
     return until.deadline().passed() ? Claim::kClock : Claim::kStop;
   }
 
-  // Parks the caller as park_until() does; may be called once. Returns what ended the park.
+  // Parks the caller as park_until() does; may be called only once. Returns what ended the park.
   Claim::Winner park(After after, WaitReason reason) noexcept {
     if (!until_.can_be_stopped()) return park_until(after, reason, until_.deadline(), claim_);
     after_ = after;
@@ -57,7 +57,7 @@ class BoundedPark {
     if (claim_.try_claim(Claim::kStop)) wake(waker_);
   }
 
-  // Starts a park that a stop request can end; this function is the park's After.
+  // park_until() calls start() after the switch, if a stop request can end the park.
   static void start(void* bounded_park) noexcept {
     auto* self = static_cast<BoundedPark*>(bounded_park);
     const After after = self->after_;

@@ -9,17 +9,17 @@
 
 namespace weft {
 
-// Selects what a send does if a subscription lacks the oldest value of a full broadcast.
+// Selects what a send does if a subscription has not received the oldest value in a full broadcast.
 enum class OnLag : std::uint8_t {
   drop_oldest,   // The subscription misses the value, and counts the loss.
-  disconnect,    // The subscription ends, and later receives report that.
+  disconnect,    // The subscription ends, and later calls to receive() report this.
   hold_senders,  // The send waits until the subscription has received the value.
 };
 
 namespace detail {
 
-// Stores the values of a broadcast, one in each place. Calls for the same place are never
-// concurrent.
+// Stores the values of a broadcast in an array; a place is an index of the array. Calls for the
+// same place are never concurrent.
 class BroadcastPlaces {
  public:
   virtual ~BroadcastPlaces() = default;
@@ -38,20 +38,20 @@ struct BroadcastReader {
 };
 
 // Values are numbered from 1. Value n goes to place n % capacity, and stays until value n +
-// capacity is sent. A receiver locks only the place of its next value, and also locks lock_ if it
-// must wait. Senders lock lock_. A send wakes waiting receivers in batches, and unlocks lock_ after
-// each batch, so woken receivers can wait again. A thread that holds lock_ may lock a place; a
-// thread that holds the lock of a place must not lock lock_.
+// capacity is sent. A receiver usually locks only the place of its next value. Senders lock lock_.
+// A send wakes receivers in batches. It unlocks lock_ for each batch, because woken receivers may
+// need lock_ to wait again. A thread that holds lock_ may lock a place; a thread that holds the
+// lock of a place must not lock lock_.
 // Invariants
 //   I1  Receivers wait only for value number next_, or for an earlier value whose sender is waking
 //       them. Unchecked: a check would have to search receivers_.
-//   I2  Senders wait only until every holding subscription has read the oldest value and the last
-//       reader has admitted them. Unchecked: that reader holds no lock before it admits them.
+//   I2  Senders wait only while a subscription with OnLag::hold_senders has not read the oldest
+//       value. Unchecked: the last such subscription wakes them only shortly after its read.
 //   I3  Place::unread is the number of subscriptions with OnLag::hold_senders that have not yet
-//       received the value in the place. Unchecked: no list contains the subscriptions.
+//       received the value in the place. Unchecked: there is no list of subscriptions to count.
 class BroadcastCore {
  public:
-  // Throws std::invalid_argument if `capacity` is 0; also std::bad_alloc.
+  // Throws std::bad_alloc, and std::invalid_argument if `capacity` is 0.
   BroadcastCore(std::size_t capacity, BroadcastPlaces& places);
   BroadcastCore(const BroadcastCore&) = delete;
   BroadcastCore& operator=(const BroadcastCore&) = delete;
@@ -97,7 +97,7 @@ class BroadcastCore {
   }
   // Returns whether the place for the next value is free.
   [[nodiscard]] bool has_room() noexcept WEFT_REQUIRES(lock_);
-  // Stores the next value in its place. Requires has_room().
+  // Stores `*value` as the next value by swapping it into place_of(next_). Requires has_room().
   void publish(void* value) noexcept WEFT_REQUIRES(lock_);
   // Sends the values of waiting senders, as long as there is room.
   void admit_senders() noexcept;

@@ -31,7 +31,7 @@ class CarriedCall {
   const Context* const context_;
 };
 
-// A callable that runs in the context in which the CarryingCall was made; keeps the context alive.
+// A callable that runs in the context in which the CarryingCall was made. Keeps that context alive.
 template <class F>
 struct CarryingCall {
   using Shown = F;  // Dumps and reports show this type instead of the wrapper.

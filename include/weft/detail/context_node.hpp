@@ -11,14 +11,14 @@ class Context;
 namespace detail {
 
 // True once any caller in this process has had a context; never reset. Relaxed: a caller that has a
-// context has set the flag, or started after the flag was set.
+// context set the flag itself, or started after it was set, so it reads true.
 extern Atomic<bool> contexts_are_used;
 
 // While this object exists, `context` is the caller's context; if `context` is null, the caller has
 // none. The fiber or plain thread that makes the object must also destroy it.
 class ContextNode : private LocalScope {
  public:
-  // A function that returns the context of `maker`, never null. The first call creates the context.
+  // Returns the context of `maker`; the result is never null. The first call creates the context.
   using Make = const Context* (*)(void* maker) noexcept;
 
   explicit ContextNode(const Context* context) noexcept;

@@ -5,11 +5,11 @@
 
 namespace weft::detail {
 
-// Returns the time to report a wait that begins now, which is 5 s from now. In a simulation,
+// Returns the time at which a wait that begins now must be reported: 5 s from now. In a simulation,
 // returns never(), because simulated time must not depend on reports.
 [[nodiscard]] Deadline end_wait_report_time() noexcept;
 
-// Writes to stderr that `what` still waits, and lists the fibers of `target` (see
+// Writes to stderr that `what` is still waiting, and lists the fibers of `target` (see
 // Task::join_target), or all fibers if `target` is null. Blocks the thread for a few milliseconds.
 void report_end_wait(const char* what, const void* target) noexcept;
 

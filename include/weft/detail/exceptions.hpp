@@ -12,7 +12,7 @@
 
 namespace weft::detail {
 
-// Ends the process with a message, because a handler cannot continue a thread that is being ended.
+// Ends the process with a message, because no handler can keep a terminating thread running.
 [[noreturn]] void end_with_thread() noexcept;
 
 }  // namespace weft::detail

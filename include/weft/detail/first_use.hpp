@@ -14,8 +14,8 @@
 
 namespace weft::detail {
 
-// An object that is never destroyed. The child of a fork makes an object of its own, because the
-// parent's object may have state of threads or fibers that the child does not have.
+// An object that is never destroyed. The child of a fork makes its own object, because the parent's
+// object may refer to threads or fibers that do not exist in the child.
 // Order
 //   [made]  get() stores made_ (acq_rel) -> another get() loads it (acquire): the object is
 //           complete.
@@ -26,7 +26,7 @@ class FirstUse {
   FirstUse(const FirstUse&) = delete;
   FirstUse& operator=(const FirstUse&) = delete;
 
-  // Returns the object. If there is none, `make` returns it as a std::unique_ptr.
+  // Returns the object. If there is none yet, `make` creates it and returns a std::unique_ptr.
   // Throws: what `make` throws, and std::bad_alloc.
   template <class Make>
   [[nodiscard]] T& get(Make make) {
@@ -62,14 +62,14 @@ class StaticObject {
 
   [[nodiscard]] const T& get() noexcept {
     if (const T* made = made_.load(acquire)) return *made;  // [made]
-    // Relaxed: the place is used by this thread only.
+    // Relaxed: each thread gets another place.
     const std::size_t place = taken_.fetch_add(1, relaxed);
     if (place < places_.size()) {
       const T* const own = ::new (places_[place].bytes) T;
       const T* none = nullptr;
       (void)made_.compare_exchange_strong(none, own, acq_rel, acquire);  // [made]
     }
-    // If all places are taken, other threads are about to store the object.
+    // If all places are taken, another thread is about to store the object.
     const T* made = made_.load(acquire);                 // [made]
     while (made == nullptr) made = made_.load(acquire);  // [made]
     return *made;
@@ -84,8 +84,8 @@ class StaticObject {
   std::array<Place, 8> places_{};
 };
 
-// Returns the result of kCompute(), which is the same at each call, and computes it only if no call
-// has ended before.
+// Returns the result of kCompute(), which is the same at each call, and calls kCompute() only if no
+// other call has stored its result yet.
 // Order
 //   [computed]  the value is stored; is_known is stored (release) -> another call loads is_known
 //               (acquire): the value is visible.
@@ -96,7 +96,7 @@ template <auto kCompute>
   static constinit Atomic<bool> is_known{false};
   if (is_known.load(acquire)) return value.load(relaxed);  // [computed]
   const Value computed = kCompute();
-  value.store(computed, relaxed);  // Relaxed: [computed] publishes the value.
+  value.store(computed, relaxed);  // Relaxed: is_known publishes the value.
   is_known.store(true, release);   // [computed]
   return computed;
 }

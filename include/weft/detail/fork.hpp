@@ -10,9 +10,9 @@ namespace weft::detail {
 [[nodiscard]] std::uint32_t forks() noexcept;
 
 // Functions that each fork() calls: `before` before the fork, and then `in_parent` in the parent
-// and `in_child` in the child. Each object is a constant of a namespace, so that all objects exist
-// before main() begins. If an object were made when its library is first used, another thread could
-// fork in the middle.
+// and `in_child` in the child. Each object is a namespace-scope constant, so that all objects exist
+// before main() begins. If an object were constructed when its library is first used, another
+// thread could fork during the construction.
 class ForkHandlers {
  public:
   // A thread that holds an outer lock may take an inner lock, so `before` takes outer locks first.

@@ -21,8 +21,8 @@ namespace detail {
 // until the submission's limit.
 enum class Room : std::uint8_t { as_configured, now, awaited };
 
-// Holds pointers to the FiberPool functions that a TaskGroup calls. The pointers keep the header of
-// TaskGroup, and programs without pools, independent of pools.
+// Holds pointers to the FiberPool functions that a TaskGroup calls. Because of these pointers,
+// neither TaskGroup's header nor a program without pools depends on pools.
 class GroupPool {
  public:
   // `submit` does the same as FiberPool::submit(), try_submit() or submit_until(), depending on
@@ -30,8 +30,8 @@ class GroupPool {
   // FiberPool functions with these names.
   struct Calls {
     Accepted (*submit)(FiberPool& pool, Room room, const Until& until, Task& task);
-    // Forwards stop requests from the options and from the pool to `own`, the stop source of the
-    // task, if it has one.
+    // Does the same as `submit`, and forwards stop requests from the options and the pool to `own`,
+    // the task's stop source, if any.
     Accepted (*submit_with)(FiberPool& pool, const SubmitOptions& options, std::stop_source own,
                             Room room, const Until& until, Task& task);
     std::size_t (*capacity)(const FiberPool& pool) noexcept;

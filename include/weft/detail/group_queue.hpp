@@ -24,17 +24,18 @@ class QueuedTask {
   std::unique_ptr<QueuedTask> next_;
 };
 
-// A task that starts a new task while its group is at the limit must not wait for a place: it holds
-// a place, and may hold locks that other tasks need. The new task therefore enters this queue. When
-// a task ends, its fiber keeps the place and becomes a runner, which runs queued tasks until the
-// queue is empty. The call that starts the new task must not run it, because such calls could nest
-// until the stack overflows. The new task could also wait forever for a lock that its caller holds.
+// A task may start a new task while its group is at the limit. It must not wait until another task
+// ends, because it may hold locks that other tasks need. The new task is therefore added to this
+// queue. When a task ends, its fiber keeps its place and becomes a runner, which runs queued tasks
+// until the queue is empty. The call that starts the new task must not run it, because such calls
+// could nest until the stack overflows. The new task could also wait forever for a lock that its
+// caller holds.
 // Invariants
 //   I1  runners_ counts the fibers that check the queue before they end.
 //   I2  The queue is empty unless runners_ is above 0.
-//   I3  A push tries to get a place under lock_, and a runner that has given its place back checks
-//       the queue again under lock_. A queued task thus waits only briefly while a place is free.
-//       Unchecked: such waits of several tasks can overlap.
+//   I3  A push tries to get a place under lock_, and a runner that has released its place checks
+//       the queue again under lock_. Thus, while a place is free, a queued task waits only briefly.
+//       Unchecked: no state shows how long a task has waited.
 class GroupQueue {
  public:
   // Reports the result of a push.
@@ -44,20 +45,19 @@ class GroupQueue {
     no_runner,  // The queue has no runner, so the task is not queued.
   };
 
-  // If a task of another group makes this queue, the other group encloses this one.
+  // If a task of another group constructs this queue, this group is nested in that group.
   explicit GroupQueue(Semaphore& places) noexcept;
   GroupQueue(const GroupQueue&) = delete;
   GroupQueue& operator=(const GroupQueue&) = delete;
 
-  // Returns whether the caller is a task of the group, or of a group that the group encloses at any
-  // depth.
+  // Returns whether the caller is a task of this group, or of a group nested in it at any depth.
   [[nodiscard]] bool is_around_caller() const noexcept;
   // Tries to queue `task`. Moves the task out of `task` only if the result is Push::queued.
   [[nodiscard]] Push push(std::unique_ptr<QueuedTask>& task) noexcept;
   // A fiber that has a place calls add_runner(), and is then a runner until next() returns null.
   void add_runner() noexcept;
-  // Returns the task that the calling runner must run next. If no task is queued, gives the
-  // runner's place back and returns null.
+  // Returns the task that the calling runner must run next. If no task is queued, releases the
+  // runner's place and returns null.
   [[nodiscard]] std::unique_ptr<QueuedTask> next() noexcept;
 
  private:

@@ -1,4 +1,4 @@
-// Passes stop requests to the tasks of a group through the group's context. A stop request of the
+// Passes stop requests to the tasks of a group through the group's context. A stop request to the
 // pool cancels that context. A task that takes a token and has options has its own stop source.
 // That source also receives stop requests from the options.
 #pragma once
@@ -79,7 +79,7 @@ struct TaskWithSource {
 };
 
 // Calls `submit(task, source)`. If the task takes a token, `source` is the task's own stop source.
-// After a refusal, `task` has its former value.
+// If the task is refused, it is moved back to `task`.
 template <class F, class Submit>
 Accepted submit_with_source(F&& task, Submit submit) {
   if constexpr (kTakesTokenOnly<std::decay_t<F>>) {

@@ -1,4 +1,4 @@
-// Checks invariants in debug, sanitizer and shaken builds; other builds do not check them.
+// Checks invariants in debug and sanitizer builds, and in builds with the option `shake`.
 #pragma once
 
 #if defined(WEFT_INVARIANTS) && !defined(WEFT_MODEL)

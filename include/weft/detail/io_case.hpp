@@ -13,7 +13,7 @@ class IoHandle;
 namespace weft::detail {
 
 // A select case that is ready when a call on its descriptor would not have to wait. While the
-// select waits, a watch on the descriptor reports edges to own_list_. After an edge, attempt()
+// select is waiting, a watch on the descriptor reports edges to own_list_. After an edge, attempt()
 // queries the kernel for the descriptor's actual state. The case is therefore ready even if an
 // earlier call has consumed the edge.
 // Invariants
@@ -21,7 +21,7 @@ namespace weft::detail {
 //       Meanwhile, handle_ counts the case as a call in progress.
 //   I2  A notified watch is registered again before the kernel is queried, so that an edge after
 //       the query is noticed. After a case has consumed an edge, the next call on the descriptor
-//       tries before it waits. Unchecked: it constrains an order of steps.
+//       attempts its operation before it waits. Unchecked: no assertion can check such an order.
 class IoCase : public SelectCase, private IoWatch {
  public:
   enum class Direction : std::uint8_t { read, write };
@@ -39,7 +39,7 @@ class IoCase : public SelectCase, private IoWatch {
   bool attempt() noexcept override;
   bool is_ready() noexcept override WEFT_NOT_ANALYZED;  // The select holds own_lock_.
   Deadline due() noexcept override;
-  // Returns false because an edge decides nothing: the select must query the kernel.
+  // Returns false because an edge does not prove readiness; the select must query the kernel.
   bool conclude() noexcept override { return false; }
   [[nodiscard]] bool asks_kernel() const noexcept override { return true; }
 

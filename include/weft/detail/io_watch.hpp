@@ -6,8 +6,8 @@
 
 namespace weft::detail {
 
-// A direction of a descriptor notifies a watch instead of waking a waiter. The only notification
-// comes when the descriptor may have become ready or is closed.
+// One direction of a descriptor (read or write) notifies a watch instead of waking a waiter. The
+// watch is notified only once, when the descriptor may have become ready or is closed.
 struct IoWatch {
   // Records the event, and returns the waker of a waiter, if there is one. The thread that removed
   // the watch from the direction calls this function, which must not park.

@@ -17,10 +17,10 @@ namespace weft::detail {
 // Invariant: references_ counts the fiber and the handle; the last of the two to release its
 // reference deletes the state.
 // Order
-//   [end]   finish stores finished_ (release) -> done and wait_until load it (acquire): the outcome
-//           is visible.
-//   [refs]  release_reference subtracts (acq_rel) -> the last owner loads or subtracts (acquire):
-//           it sees all uses by the other owner.
+//   [end]   finish() stores finished_ (release) -> done() and wait_until() load it (acquire): their
+//           caller then sees the outcome.
+//   [refs]  release_reference() decrements references_ (release) -> the last owner loads it
+//           (acquire): that owner then sees all uses by the other owner.
 class JoinCore {
  public:
   JoinCore() = default;
@@ -37,7 +37,7 @@ class JoinCore {
     lock_.unlock();
     wake_chain(joiners);
   }
-  // Parks until finish(); returns false if `until` ended the wait.
+  // Parks until the fiber calls finish(); returns false if `until` ended the wait.
   [[nodiscard]] bool wait_until(const Until& until) noexcept {
     lock_.lock();
     if (done()) {
@@ -59,7 +59,7 @@ class JoinCore {
   // may wait for code that the exception skipped. A long wait is therefore reported.
   void join_at_end() noexcept {
     if (done()) return;
-    // During unwinding, no fiber runs in place: its parent could not report a long wait.
+    // During unwinding, no fiber runs in place, so that the caller can report a long wait.
     if (std::uncaught_exceptions() == 0) return join_shared();
     wait_at_end("the destructor of a JoinHandle, run by an exception", this,
                 [this](Deadline deadline) noexcept { return wait_until(deadline); });
@@ -71,7 +71,7 @@ class JoinCore {
 
   // Returns true for the last owner, which must delete the state.
   [[nodiscard]] bool release_reference() noexcept {
-    // A sole owner stays the sole owner, so it need not subtract.
+    // If one reference is left, it is the caller's, so the call need not decrement the count.
     return references_.load(acquire) == 1 || references_.fetch_sub(1, acq_rel) == 1;  // [refs]
   }
 

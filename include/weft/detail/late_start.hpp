@@ -11,7 +11,7 @@
 namespace weft::detail {
 
 // Parks until `due`, then spawns the task in the group, unless the group's context ends first.
-// Throws std::system_error if the group refuses the task, and forwards exceptions of the spawn.
+// Throws std::system_error if the group refuses the task, and forwards exceptions from the spawn.
 template <class Group, class F>
 void start_late(Group& group, Deadline due, F& task) {
   if (!this_fiber::sleep_until(due, group.context())) return;

@@ -10,7 +10,7 @@
 
 namespace weft::detail {
 
-// Observes a wait of a call that the caller's context cannot end, such as receive(), send(),
+// Observes a wait that the caller's context cannot end, in a call such as receive(), send(),
 // acquire(), wait() or lock(). The LateWait writes a line to stderr if the context has already
 // ended or ends during the wait. A process writes at most one line for each WaitReason.
 // Context: callers that hold no lock.
@@ -34,8 +34,8 @@ class LateWait {
 }  // namespace weft::detail
 
 // In programs with assertions, these macros create a LateWait, which exists until the end of the
-// scope. The expression `polls` must not wait; if it is true, the enclosing function returns. The
-// second macro is for a caller that holds a lock. That macro temporarily releases the lock, so the
+// scope. The expression `polls` must not wait; if it is true, the enclosing function returns. A
+// caller that holds a lock uses the second macro, which temporarily releases the lock, so the
 // caller must check the guarded state again.
 #if (!defined(NDEBUG) || defined(WEFT_INVARIANTS)) && !defined(WEFT_MODEL)
 #define WEFT_TELLS_LATE_WAITS

@@ -6,9 +6,9 @@
 namespace weft::detail {
 
 // Only one fiber or thread uses the node, so no lock is needed. The newest value is first in the
-// list and is destroyed first. A search in a short list takes one or two loads per value. (With a
-// few dozen values, it would be faster to move each found node to the front. However, the move
-// would require a second list for the order of creation, and a write for each lookup.)
+// list and is destroyed first. A search in a short list takes one or two loads per value. (For a
+// few dozen values, moving each found node to the front would be faster. However, that would
+// require a second list for the order of creation, and a write in each lookup.)
 struct LocalNode {
   LocalNode* next;
   std::uint64_t key;  // The key of the FiberLocal, which may have been destroyed.
@@ -33,7 +33,7 @@ inline void destroy_all(LocalNode*& first) noexcept {
 // Returns the values of the calling fiber or plain thread, newest first. The reference is valid
 // until the caller ends.
 [[nodiscard]] LocalNode*& locals() noexcept;
-// Destroys the caller's values, as the end of the caller does automatically.
+// Destroys the caller's values. This also happens automatically when the caller ends.
 inline void destroy_locals() noexcept { destroy_all(locals()); }
 
 // The keys of the library's own values. They are constants, because a static object may use a value

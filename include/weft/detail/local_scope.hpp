@@ -6,9 +6,9 @@
 
 namespace weft::detail {
 
-// A scope adds a node to the caller's list of fiber-local values, and removes the node at its end.
-// Nodes with the same key nest: a search finds the innermost node. The fiber or plain thread that
-// makes a scope must destroy it.
+// A scope adds a node to the caller's list of fiber-local values, and removes it when the scope
+// ends. Nodes with the same key nest: a search finds the innermost node. The fiber or plain thread
+// that makes a scope must destroy it.
 class LocalScope : private LocalNode {
  public:
   LocalScope(const LocalScope&) = delete;

@@ -1,4 +1,4 @@
-// Records the owner of a lock, for reports of deadlocks.
+// Records the owner of a lock, for deadlock reports.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@ namespace weft::detail {
 // scheduler/upkeep/wait_cycles.cpp reads these bytes. A lock records its owner only while
 // base::notes_lock_owners() is true. An unconditional store would lengthen lock() by a tenth of its
 // instructions. Each locking call evaluates is_turn_over() anyway. While owners are recorded, that
-// function returns true, so the call leaves its fast path. Relaxed order suffices, because the
-// writer holds the lock's spin lock.
+// function returns true, so the call leaves its fast path. Relaxed order suffices, because writers
+// hold the spin lock, and wait_cycles.cpp checks each result again.
 class LockOwner {
  public:
   static constexpr std::uint32_t kBits = 24;

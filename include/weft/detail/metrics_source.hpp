@@ -41,7 +41,7 @@ class MetricsSource {
   // source.
   using Add = std::function<void(const MetricsSource&, metrics::Reading&)>;
 
-  // A function that adds the oldest requests, at most `most`. The rules for Add also apply here.
+  // A function that adds up to `most` of the oldest requests. The rules for Add also apply here.
   using List =
       std::function<void(const MetricsSource&, std::vector<OpenRequest>&, std::size_t most)>;
 
@@ -58,10 +58,10 @@ class MetricsSource {
 
   // Adds the samples of each source of this process to `reading`, in the order of creation. In the
   // child of a fork, a source of the parent process may be locked forever, so the reading omits it.
-  // In a simulation, the caller's host counts as the process. Throws std::bad_alloc.
+  // In a simulation, only sources of the caller's host are read. Throws std::bad_alloc.
   static void read_all(metrics::Reading& reading);
-  // Returns the oldest requests of each source, sorted by age; a simulation includes all hosts.
-  // Returns no request if the lock of the sources was not free by the deadline `patience`.
+  // Returns the oldest requests of each source, sorted by age. A simulation includes all hosts.
+  // Returns no request if the sources' lock was not free by the deadline `patience`.
   [[nodiscard]] static std::vector<OpenRequest> requests(std::size_t most,
                                                          Deadline patience = Deadline::never());
 

@@ -10,7 +10,7 @@ namespace weft::detail {
 // 128 bits can hold the difference of any two values that wide_nanoseconds() returns.
 __extension__ using WideNanoseconds = __int128;
 
-// The largest number of seconds that a result represents: 10^21 years, which no clock reaches.
+// The largest result, in seconds. It is about 10^21 years, which no clock reaches.
 inline constexpr WideNanoseconds kWideLimit = WideNanoseconds(1) << 95;
 
 // Converts durations of any type and value; conversions by std::chrono may overflow. Rounds up, so

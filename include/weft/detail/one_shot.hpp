@@ -10,7 +10,7 @@ struct pollfd;
 
 namespace weft::detail {
 
-// Reports how a call ended. `refused`: the call was not made, for example for lack of io_uring.
+// Reports how a call ended. `refused`: no call was made, for example because io_uring is missing.
 enum class OneShotEnd : std::uint8_t { refused, done, timed_out, stopped };
 
 struct OneShot {
@@ -19,20 +19,19 @@ struct OneShot {
 };
 
 // The io_uring request keeps the file open, and is unaffected if the descriptor is closed or
-// reused. It competes with other callers that use the file. Requests ignore O_NONBLOCK, SO_RCVTIMEO
-// and MSG_DONTWAIT. Once a call returns, the kernel no longer uses the buffers.
+// reused. It competes with other callers that receive from the file. Requests ignore O_NONBLOCK,
+// SO_RCVTIMEO and MSG_DONTWAIT. Once a call returns, the kernel no longer uses the buffers.
 // Context: fibers that stay on their thread, for example through this_fiber::Pin; parks.
 
 // Receives a message, as recvmsg() does.
 [[nodiscard]] OneShot receive_once(int socket, ::msghdr& message, int flags,
                                    const Until& until) noexcept;
-// Waits as poll() does, with one request for each descriptor. Refuses a call with no or more than
-// eight descriptors, with a closed one, or for urgent data or priority bands. Also refuses if only
-// an unrequested POLLRDHUP arrived. OneShot::value is poll()'s result.
+// Waits as poll() does, with one request for each descriptor. Refuses the call if it has no
+// descriptor or more than eight, if one is closed, or if it asks for urgent data or priority bands.
+// Also refuses it if only an unrequested POLLRDHUP occurs. OneShot::value is poll()'s result.
 [[nodiscard]] OneShot poll_once(std::span<::pollfd> polled, const Until& until) noexcept;
 
-// Sets whether calls that begin from now on may use io_uring; initially they may. Tests forbid
-// this.
+// Sets whether later calls may use io_uring; by default they may. Tests forbid it.
 void allow_one_shots(bool allowed) noexcept;
 
 }  // namespace weft::detail

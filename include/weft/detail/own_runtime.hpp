@@ -10,9 +10,9 @@ namespace weft::detail {
 // Returns whether the destructor of the caller's runtime has begun and now waits for the last
 // fibers. Returns false on a plain thread.
 [[nodiscard]] bool runtime_is_ending() noexcept;
-// Registers `call`, which notifies fibers that wait for more work. Each thread that begins to
-// destroy a runtime makes `call` once runtime_is_ending() is true in that runtime. A process has
-// one such call: a later registration replaces the earlier one. `call` must not park.
+// Registers `call`, which notifies fibers that wait for more work. As soon as runtime_is_ending()
+// is true in a runtime, the thread that destroys the runtime makes `call`. A process keeps only one
+// registered call, so a later registration replaces the earlier one. `call` must not park.
 void on_runtime_end(void (*call)() noexcept) noexcept;
 
 }  // namespace weft::detail

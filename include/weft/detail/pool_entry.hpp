@@ -41,8 +41,8 @@ concept MovesOutOfElements =
 template <class R>
 using InTime = std::conditional_t<std::is_void_v<R>, bool, std::optional<R>>;
 
-// Makes an item of each submitted callable and submits it to the pool. Returns a refused callable
-// to its owner. FiberPool documents each kind of submission.
+// Makes an item from each submitted callable, and submits the item to the pool. Returns a refused
+// callable to its owner. FiberPool documents each kind of submission.
 class PoolEntry {
  public:
   using Room = detail::Room;
@@ -51,8 +51,8 @@ class PoolEntry {
 
   explicit PoolEntry(pool::PoolCore& core) noexcept : core_(core) {}
 
-  // Accepts an item with a single push, which suffices for most items. If the push fails, changes
-  // nothing and returns false. A caller that ignores the result thus constructs no error code.
+  // Tries to submit an item with a single push, which succeeds for most items. If it fails, changes
+  // nothing and returns false. Returns a bool, because an Accepted would cost more.
   [[nodiscard]] static bool enqueue_at_once(pool::PoolCore& core, PoolItem& item, Room room);
   // Submits an item. A refused item is unchanged.
   [[nodiscard]] static Accepted enqueue(pool::PoolCore& core, PoolItem& item, Room room,
@@ -61,8 +61,7 @@ class PoolEntry {
   [[nodiscard]] static Accepted enqueue(pool::PoolCore& core, PoolItem& item,
                                         const SubmitOptions& options, Room room,
                                         const Until& until);
-  // Submits the item, whose job is `job`, and if the pool accepts it, parks until the job has
-  // ended.
+  // Submits the item, whose job is `job`. If the pool accepts it, parks until the job has ended.
   [[nodiscard]] static Accepted enqueue_and_wait(pool::PoolCore& core, PoolItem& item,
                                                  PoolJob& job);
   // Submits the items in order. Returns the number of accepted items, and the error of the next
@@ -185,7 +184,7 @@ class PoolEntry {
     if (!accepted) [[unlikely]]
       throw_refusal(core_, accepted.error);
   }
-  // Returns the task of an accepted async(); throws the error of a refused one.
+  // Returns the started task; throws if the pool refused it.
   template <class R>
   [[nodiscard]] PoolTask<R> started(Result<PoolTask<R>> result) const {
     throw_if_refused(result.error);
@@ -216,7 +215,7 @@ class PoolEntry {
   [[nodiscard]] static std::stop_token stop_token_of(pool::PoolCore& core);
   [[nodiscard]] static AttributedTask& take_spare_task(pool::PoolCore& core);
 
-  // Calls `start_job` with the callable, in a wrapper that carries the caller's context, if any.
+  // Calls `start_job` with the callable, wrapped in a CarryingCall if the caller has a context.
   template <class F, class StartJob>
   [[nodiscard]] Result<TaskOf<F>> start_in_context(F&& callable, StartJob start_job) const {
     using Callable = std::decay_t<F>;
@@ -240,7 +239,8 @@ class PoolEntry {
     return {{}, accepted.error};
   }
 
-  // An accepted item is empty and requires no destruction. An Owner destroys any other item.
+  // A successful first push leaves the item empty, so nothing destroys it. After a failed push, an
+  // Owner destroys the item.
   union Unaccepted {
     struct Owner {
       PoolItem& item;
@@ -265,7 +265,7 @@ class PoolEntry {
       return PoolItem(std::in_place, std::forward<F>(callable));
     } else {
       if (is_empty_callable<Callable>(callable)) return {};
-      std::stop_token token = stop_token_of(core_);  // May throw, and thus precedes the move.
+      std::stop_token token = stop_token_of(core_);  // Before the move, because it may throw.
       return PoolItem(std::in_place,
                       StoppableTask<Callable>{std::forward<F>(callable), std::move(token)});
     }

@@ -26,15 +26,15 @@ struct GiveBack {
   ~GiveBack() { give_back<A>(owner, argument); }
 };
 
-// Holds the function of a pool without the function's type.
+// Hides the type of the function that a pool calls.
 template <class In, class Out>
 class PoolFunction {
  public:
   virtual ~PoolFunction() = default;
-  // Calls the function; several workers may do so concurrently.
+  // Calls the function; several workers may make this call concurrently.
   virtual Out call(In&& argument, const std::stop_token& token) = 0;
   [[nodiscard]] virtual bool takes_stop() const noexcept = 0;
-  // Identifies this function's objects, for a submission that may run tasks on the caller's stack.
+  // Identifies this function's objects in a Submitting scope; null if it has none.
   [[nodiscard]] virtual const void* objects() const noexcept { return nullptr; }
   // Parks until the objects of retired workers are destroyed.
   virtual void wait_for_objects() noexcept {}
@@ -67,15 +67,15 @@ class OneFunction final : public PoolFunction<In, Out> {
   F function_;
 };
 
-// While this object exists, the calling fiber or thread is submitting to the pool with the function
-// that owns `objects`. The constructor throws nothing, so it cannot make a submission fail.
+// While this object exists, its creator is submitting a task to the FunctionPool whose function
+// owns `objects`. The constructor does not throw, so it cannot make a submission fail.
 class Submitting : private LocalScope {
  public:
   explicit Submitting(const void* objects) noexcept
       : LocalScope(kSubmittingKey), objects_(objects) {}
   // Returns whether the caller is in a Submitting scope.
   [[nodiscard]] static bool is_any() noexcept { return innermost(kSubmittingKey) != nullptr; }
-  // Returns whether the caller's newest scope was made with `objects`.
+  // Returns whether the caller's innermost Submitting scope refers to `objects`.
   [[nodiscard]] static bool is_to(const void* objects) noexcept {
     const LocalScope* const scope = innermost(kSubmittingKey);
     return scope != nullptr && static_cast<const Submitting*>(scope)->objects_ == objects;
@@ -87,8 +87,8 @@ class Submitting : private LocalScope {
 
 // Keeps an object for each worker of the pool. The object is a FiberLocal value: the worker's fiber
 // creates the object for the fiber's first task, and destroys it when the fiber ends. A task that
-// the pool runs inside submit() gets an object for this call only. Such a caller is not a worker of
-// the pool, or its own object is in use.
+// the pool runs inside submit() gets a new object for that call, because the caller is either
+// not a worker of the pool, or a worker whose object is in use.
 template <class Make, class In, class Out>
 class FunctionPerWorker final : public PoolFunction<In, Out> {
   using Object = std::invoke_result_t<Make&>;

@@ -32,8 +32,7 @@ namespace detail {
 
 struct TaskAttributes;
 
-// A callable that takes a std::stop_token receives the token that requests its stop, as with
-// std::jthread.
+// A callable that takes a std::stop_token receives one that reports stop requests for its task.
 template <class F>
 inline constexpr bool kTakesStop = std::is_invocable_v<F, std::stop_token>;
 template <class F>
@@ -53,16 +52,17 @@ using PoolResult = typename PoolResultOf<F>::type;
 // pool alone owns and reuses a job that has SubmitOptions but no PoolTask.
 // Invariants
 //   I1  state_ goes kPending -> kRunning -> kFinished, or kPending -> kDropping -> kCancelled. Only
-//       the thread that takes state_ out of kPending accesses the callable and the outcome, until
+//       the thread that changes state_ from kPending accesses the callable and the outcome, until
 //       this thread publishes the job's end.
 //   I2  The job's end is published under lock_, and a waiter locks lock_ before it returns.
 //       Therefore, a job on a stack is not destroyed while the publisher still uses the job.
 //       Unchecked: a lock does not record its holder.
 //   I3  references_ counts the pool, the handle of a shared job, and an alarm for the job.
 // Order
-//   [job]       publish stores state_ (release) -> ready loads it (acquire): outcome visible.
-//   [job-refs]  release_reference, release_unless_last (both acq_rel): the last owner sees all
-//               uses.
+//   [job]       publish() sets state_ (release) -> ready() loads it (acquire): the caller then
+//               sees the outcome.
+//   [job-refs]  Each owner decrements references_ (acq_rel) -> the last owner loads it (acquire):
+//               the last owner sees what all others did to the job, and may destroy it.
 class PoolJob {
  public:
   // drained: the job was a drain task, which the pool itself made.
@@ -81,7 +81,7 @@ class PoolJob {
   // After execute(), the pool calls settle() while it holds the lock under which it frees the slot.
   // This call ends the job and returns the waiters, which the pool must wake with wake_chain()
   // after it unlocks. If the job has no other reference (`is_last`), the pool destroys the job and
-  // its outcome before the slot is free. Otherwise, the pool must not use the job any more.
+  // its outcome before the slot is free. Otherwise, the pool must not use the job again.
   struct Settled {
     Waiter* waiters = nullptr;
     bool is_last = false;
@@ -104,11 +104,11 @@ class PoolJob {
   }
   // The pool calls drop_outcome() if is_dropped() is true.
   virtual void drop_outcome() noexcept {}
-  // The pool calls make_reusable() after execute(). If the pool owns the only reference to an
-  // unwatched job, prepares the job for another call and returns true.
+  // The pool calls make_reusable() after execute(). If the job has no handle and only the pool
+  // refers to it, prepares it for another call and returns true.
   [[nodiscard]] bool make_reusable() noexcept;
-  // The pool calls note_accepted() under its lock when it accepts the job. The pool then destroys
-  // the callable with the job; a refused callable returns to its owner.
+  // The pool calls note_accepted() under its lock when it accepts the job. After that, drop()
+  // destroys the callable; a refused callable returns to its owner.
   void note_accepted() noexcept {
     // Relaxed: if drop() misses the store, the callable exists until the job would have run.
     is_accepted_.store(true, relaxed);
@@ -125,11 +125,11 @@ class PoolJob {
   [[nodiscard]] bool wait_until(const Until& until) noexcept;
   // Parks until the job's end, for a caller that has already looked up its registration.
   [[nodiscard]] bool wait_until(const Until& until, pool::Registration* of_caller) noexcept;
-  // A select uses the lock of the waiter list, and root() for the BlockingScope of its wait.
+  // A select calls lock() and waiters() to wait; PoolCase passes root() to its BlockingScope.
   [[nodiscard]] SpinLock& lock() noexcept { return lock_; }
   [[nodiscard]] WaitList& waiters() noexcept { return waiters_; }
   [[nodiscard]] const pool::PoolCore* root() const noexcept { return root_; }
-  // Returns true if the callable will never run. If the callable is running, requests it to stop.
+  // Returns true if the callable will never run. If the callable is running, asks it to stop.
   bool cancel() noexcept;
   void release_reference() noexcept;
   // Sets an alarm that drops the job at its deadline. Throws what spawn() throws.
@@ -151,7 +151,7 @@ class PoolJob {
   [[nodiscard]] bool claim(State state) noexcept;
   // Publishes the job's end, and returns the waiters, which the caller must wake.
   [[nodiscard]] Waiter* publish(State end) noexcept;
-  // Releases the caller's reference and returns true, unless it is the last reference.
+  // Returns false if the caller has the last reference; otherwise releases it and returns true.
   [[nodiscard]] bool release_unless_last() noexcept;
   [[nodiscard]] bool drop(Errc reason) noexcept;
   [[nodiscard]] Outcome execute_attributed() noexcept;
@@ -160,7 +160,7 @@ class PoolJob {
   template <class Action>
   void set_alarm_for(Deadline deadline, Action action);
 
-  // This pointer is compared but never dereferenced, because the pool may already be destroyed.
+  // May refer to a destroyed pool. Only a waiting task of that pool dereferences it.
   const pool::PoolCore* const root_;
   TaskAttributes* const attributes_;
   const Kind kind_;
@@ -173,7 +173,7 @@ class PoolJob {
   WaitList waiters_;
 };
 
-// A case of a select that is ready once the job has ended.
+// A select case that becomes ready when the job ends.
 template <class Handler>
 class PoolCase final : public SelectCase {
  public:
@@ -223,7 +223,7 @@ class PoolOutcome : public PoolJob {
   std::exception_ptr exception_;
 };
 
-// Receives the stop requests of a job from its pool, and from its own stop source if it has one.
+// Provides a job's stop token. It reports stop requests of the pool and, if `has_own`, of the job.
 class PoolStop {
  public:
   PoolStop(std::stop_token of_pool, bool has_own)
@@ -234,7 +234,7 @@ class PoolStop {
   [[nodiscard]] std::stop_token token() const noexcept {
     return own_.stop_possible() ? own_.get_token() : of_pool_;
   }
-  // Calls `call`. During that call, the job's own source forwards stop requests of the pool.
+  // Calls `call`. During that call, the job's own source forwards stop requests from the pool.
   template <class Call>
   decltype(auto) while_following(Call call) {
     StopRegistration<RequestStop> registration;
@@ -245,7 +245,7 @@ class PoolStop {
   decltype(auto) call(F& callable) {
     return while_following([&]() -> decltype(auto) { return std::invoke(callable, token()); });
   }
-  // Requests a stop of the job's own source only.
+  // Requests a stop through the job's own source only.
   void request() noexcept { own_.request_stop(); }
 
  private:
@@ -380,7 +380,7 @@ class PoolItem {
 
   Task task;
   PoolJob* job = nullptr;
-  // In nanoseconds of the monotonic clock; 0 if it is not measured.
+  // The monotonic time of the submission, in nanoseconds; 0 if it is not recorded.
   std::int64_t submitted_at = 0;
 };
 

@@ -8,8 +8,8 @@
 namespace weft::detail {
 
 // Represents one alternative of a select. The case belongs to a source (a channel, a join handle,
-// ...) whose state and list of waiters have one lock. Only one select at a time uses a case. A case
-// without a lock is never ready, so a select skips the case of a null channel.
+// ...) whose state and list of waiters have one lock. Only one select at a time uses a case. The
+// case of a null channel has no lock, and a select skips it, because it is never ready.
 class SelectCase {
  public:
   SelectCase(const SelectCase&) = delete;
@@ -19,10 +19,10 @@ class SelectCase {
   // The select calls handle() after it has chosen this case, and then holds no lock.
   virtual void handle() = 0;
 
-  // Only the select that uses the case calls the other functions.
+  // Only the select that uses the case calls the following functions.
 
-  // The select calls prepare() before its first wait, and dismiss() after its last, without the
-  // lock.
+  // The select calls prepare() before its first wait, and dismiss() after its last wait. It holds
+  // no lock during these calls.
   virtual void prepare() noexcept {}
   virtual void dismiss() noexcept {}
   // Completes the case if no wait is needed. Takes and releases the lock.
@@ -66,10 +66,10 @@ struct Nothing {
 
 enum : std::size_t { kNoCase = SIZE_MAX };
 
-// Waits until one of the cases is complete, and returns its index. The function chooses uniformly
-// at random among cases that are ready at once. Returns kNoCase if `until` ended the wait; with
-// Deadline::past(), this means that no case was ready at one moment during the call. The caller
-// must call handle() on the chosen case.
+// Waits until one of the cases is complete, and returns its index. If several cases are ready, it
+// chooses one of them uniformly at random. Returns kNoCase if `until` ended the wait; if
+// `until` is Deadline::past(), no case was ready at some moment during the call. The caller must
+// call handle() on the chosen case.
 [[nodiscard]] std::size_t select_one(std::span<SelectCase* const> cases, const Until& until);
 
 }  // namespace weft::detail

@@ -1,4 +1,4 @@
-// Provides a simulation (weft/sim.hpp) with its own clock and random numbers.
+// Gives a simulation (weft/sim.hpp) its own clock and random numbers.
 #pragma once
 
 #include <cstdint>
@@ -6,15 +6,15 @@
 
 namespace weft::detail {
 
-// Holds functions of the simulation that runs in this process. On the simulation's own thread they
-// return simulated values, and on all other threads values of the real clocks.
+// Holds functions of the simulation that runs in this process. On the simulation's own thread the
+// clock functions return simulated times, and on all other threads real times.
 struct Simulated {
   // Returns whether the caller runs on the simulation's own thread.
   bool (*is_inside)() noexcept;
-  // Returns the time of the calling fiber's host by its monotonic clock, in nanoseconds.
+  // Returns the monotonic time of the calling fiber's host, in nanoseconds.
   std::int64_t (*now)() noexcept;
-  // Returns the monotonic time of the machine that runs all hosts, in nanoseconds. The second
-  // function converts `host_time`, a time of the host's clock, to the machine's clock.
+  // machine_now() returns the monotonic time of the machine that runs all hosts, in nanoseconds.
+  // machine_time() converts `host_time`, a time on the clock of now(), to the machine's time.
   std::int64_t (*machine_now)() noexcept;
   std::int64_t (*machine_time)(std::int64_t host_time) noexcept;
   // Returns the nanoseconds since 1970 according to the wall clock of the calling fiber's host.
@@ -29,11 +29,11 @@ struct Simulated {
 
 #else
 
-// Null while no simulation runs. Relaxed: the pointer refers to constants.
+// Null while no simulation is running. Relaxed: it points to constants, which need no ordering.
 inline constinit Atomic<const Simulated*> installed_simulation{nullptr};
 
-// Returns the simulation's functions; null while no simulation runs. Any fiber or thread may call
-// this function, which never parks.
+// Returns the simulation's functions; null while no simulation is running. Any fiber or thread may
+// call this function, which never parks.
 [[nodiscard, gnu::always_inline]] inline const Simulated* simulated() noexcept {
   return installed_simulation.load(relaxed);
 }

@@ -1,4 +1,4 @@
-// Numbers the processes of a simulation (weft/sim.hpp), which share the real process and its lists.
+// Numbers the simulated processes of weft/sim.hpp, all of which run in one real process.
 #pragma once
 
 #include <cstdint>
@@ -12,9 +12,9 @@ namespace weft::detail {
 #else
 
 // Returns the number of the calling fiber's simulated process, which is unique among all
-// simulations; 0 outside of a simulation. The upper 32 bits are the number of the simulation. The
-// objects of a simulated process outlive it, so a list of objects must contain only the objects of
-// the caller's process. Any thread may call this function, which never parks.
+// simulations; 0 outside of a simulation. The upper 32 bits are the number of the simulation. All
+// simulated processes, even ended ones, keep objects in the same lists, so a reader of a list must
+// skip the objects of other processes. Any thread may call this function, which never parks.
 [[nodiscard]] std::uint64_t simulated_process() noexcept;
 
 #endif

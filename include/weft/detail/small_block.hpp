@@ -12,13 +12,13 @@ namespace weft::detail {
 [[nodiscard]] void* allocate_small(std::size_t bytes);
 void free_small(void* memory, std::size_t bytes) noexcept;
 
-// `new` allocates objects of a derived class in such blocks.
+// A base class whose `new` and `delete` call allocate_small() and free_small().
 struct SmallBlock {
   static void* operator new(std::size_t bytes) { return allocate_small(bytes); }
   static void operator delete(void* memory, std::size_t bytes) noexcept {
     free_small(memory, bytes);
   }
-  // The compiler calls this overload for a class with a larger alignment.
+  // The compiler calls this overload for a class with a larger alignment than the default.
   static void* operator new(std::size_t bytes, std::align_val_t alignment) {
     return ::operator new(bytes, alignment);
   }

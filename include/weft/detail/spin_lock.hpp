@@ -8,12 +8,12 @@
 namespace weft::detail {
 
 // Guards the wait lists of primitives and other sections of a few dozen instructions. The lock is
-// never held across a callback or an allocation. A caller may pass the lock to an After, which
-// unlocks it after the switch. So a waiter becomes visible only after its fiber's registers are
-// saved.
+// never held across a callback or an allocation. A fiber may hold the lock when it parks; the After
+// that it passes to the park unlocks it after the switch. In this way, a waiter becomes visible
+// only after its fiber's registers are saved.
 // Order
-//   [spin]  unlock stores false (release) -> lock exchanges it (acquire): writes of the previous
-//           critical section are visible.
+//   [spin]  unlock() stores false (release) -> lock() exchanges it (acquire): lock() sees all
+//           writes of the previous critical section.
 class WEFT_LOCK("spin lock") SpinLock {
  public:
   [[gnu::always_inline]] void lock() noexcept WEFT_ACQUIRES() {
@@ -29,8 +29,8 @@ class WEFT_LOCK("spin lock") SpinLock {
   }
 
  private:
-  // Spins for a while, then lets other threads run: the holder may have lost its processor.
-  void lock_contended() noexcept WEFT_NOT_ANALYZED;  // Not analyzed: implements the lock.
+  // Spins for a while, then yields to other threads: the holder may be waiting for a processor.
+  void lock_contended() noexcept WEFT_NOT_ANALYZED;  // Not analyzed: it implements the lock.
 
   Atomic<bool> locked_{false};
 };

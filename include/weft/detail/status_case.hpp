@@ -1,4 +1,4 @@
-// A case of a select that sends a value and passes the status of the send to its handler.
+// A select case that sends a value, and passes the status of the send to the handler.
 #pragma once
 
 #include <concepts>

@@ -1,4 +1,4 @@
-// Registers callbacks for stop requests safely on fibers.
+// Registers stop callbacks for fibers, which may move to another thread before the removal.
 #pragma once
 
 #include <optional>
@@ -8,10 +8,10 @@
 namespace weft::detail {
 
 // A std::stop_callback that one thread may add and another thread may remove. To decide whether it
-// must wait for the callback's end, the removal compares the calling thread with the thread that
+// must wait until the callback ends, the removal compares the calling thread with the thread that
 // requests the stop. Compilers may keep a cached thread identity across a switch. If this identity
-// were outdated, the removal might not wait, and the callback would then use destroyed objects. So
-// the removal is a separate function, in which the compiler cannot use a cached identity.
+// were outdated, the removal might not wait, and the callback would then use destroyed objects. The
+// removal is therefore a separate function, in which the compiler cannot use a cached identity.
 template <class Callback>
 class StopRegistration {
  public:
@@ -20,12 +20,12 @@ class StopRegistration {
   StopRegistration(const StopRegistration&) = delete;
   StopRegistration& operator=(const StopRegistration&) = delete;
 
-  // Calls `callback` on a stop request of `token`; at once, if the request came earlier.
+  // Registers `callback` with `token`. If a stop has already been requested, calls it at once.
   void add(const std::stop_token& token, Callback callback) noexcept {
     remove();
     callback_.emplace(token, std::move(callback));
   }
-  // Removes the callback; if it is running, waits for its end.
+  // Removes the callback; if it is running, waits until it ends.
   [[gnu::noinline]] void remove() noexcept { callback_.reset(); }
 
  private:

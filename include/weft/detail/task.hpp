@@ -33,7 +33,7 @@ concept HasJoinTarget = requires(const Callable& callable) {
 };
 
 // A move-only void() callable that runs at most once. A callable of up to kInlineSize bytes is
-// stored in the task, a larger one in an allocation (a small block if possible). Not thread-safe: a
+// stored in the task; a larger callable is stored in allocated memory. Not thread-safe: a
 // task has one owner at a time. Any thread may call the functions whose names end in _hint.
 class Task {
  public:
@@ -123,19 +123,19 @@ class Task {
     return operations->join_target(&pointer);
   }
 
-  // Returns the type of the callable, even after it ran; null without a callable or without RTTI.
+  // Returns the type of the callable, even after it has run; null without a callable or RTTI.
   [[nodiscard]] const std::type_info* type_hint() const noexcept {
     const Operations* operations = operations_hint();
     return operations == nullptr ? nullptr : operations->type;
   }
-  // Returns an address in the program or library that made the callable; null without a callable.
+  // Returns an address in the program or library that created the callable; null if there is none.
   [[nodiscard]] const void* image_hint() const noexcept { return operations_hint(); }
 
  private:
   struct Operations {
     void (*run)(void* storage);
     void (*destroy)(void* storage) noexcept;
-    // Null if a copy of the bytes moves the callable, as for most captures.
+    // Null if a copy of the bytes moves the callable, which is true for most lambda expressions.
     void (*relocate)(void* from, void* to) noexcept;
     const void* (*join_target)(const void* storage) noexcept;  // Null if there is no target.
     const std::type_info* type;
@@ -143,8 +143,8 @@ class Task {
   };
   static constexpr std::size_t kMostBoxBytes = 256;
 
-  // Marks the address once the callable is used up, so that dumps still show the callable's type. A
-  // task that never had a callable also has this mark, so the bit shows whether a task is empty.
+  // This bit of operations_ is set once the callable has run, or has been moved or destroyed. It is
+  // also set in a task that never had a callable. If it is set, the task is empty.
   static constexpr std::uintptr_t kUsedUp = 1;
 
   template <class Callable>
@@ -186,7 +186,7 @@ class Task {
   }
   template <class Callable>
   static void run_boxed(void* storage) {
-    // Not a std::unique_ptr: <memory> would add a tenth of the time that <thread> takes to compile.
+    // Not a std::unique_ptr, because including <memory> would lengthen each compilation.
     const struct Owner {
       Box<Callable>* box;
       ~Owner() { delete box; }
@@ -261,7 +261,7 @@ class Task {
   }
 
   // Copies one word at a time. Words that a caller has just written may still be in the store
-  // buffer. A processor forwards such a word to a read of one word, but not of two words.
+  // buffer. A processor forwards such a word to a read of one word, but not to a read of two.
   static void copy_words(const std::byte* from, std::byte* to) noexcept {
 #pragma GCC unroll 8
     for (std::size_t i = 0; i < kInlineSize; i += sizeof(std::uintptr_t)) {
@@ -280,9 +280,9 @@ class Task {
     }
   }
 
-  // The address of an Operations, with kUsedUp once the callable is used up; kUsedUp alone before
-  // the first callable. Relaxed: only the owner writes it, and each Operations is constant, so a
-  // dump may use a stale address.
+  // The address of an Operations, with the bit kUsedUp if the task is empty. A task that never had
+  // a callable contains only this bit. Relaxed: only the owner writes operations_, and a dump may
+  // read a stale address, because Operations objects are constant.
   Atomic<std::uintptr_t> operations_{kUsedUp};
   alignas(void*) std::byte storage_[kInlineSize];
 };

@@ -1,4 +1,4 @@
-// Stores the attributes of a task with SubmitOptions.
+// Stores the attributes of a task that was submitted with SubmitOptions.
 #pragma once
 
 #include <chrono>
@@ -27,14 +27,14 @@ struct TaskAttributes {
   TaskAttributes(const TaskAttributes&) = delete;
   TaskAttributes& operator=(const TaskAttributes&) = delete;
 
-  // Sets the attributes. Throws std::invalid_argument, which names the invalid field.
+  // Sets the attributes. Throws std::invalid_argument if a field is invalid.
   void set(const SubmitOptions& options, bool takes_stop);
   // Registers `token`: a stop request then drops the job, or stops the job if it is running.
   void listen(const std::stop_token& token) noexcept {
     if (token.stop_possible()) stop.add(token, CancelJob{job});
   }
-  // The submitter, or the thread that runs or drops the job, calls disarm(); the alarm's callback
-  // must not.
+  // Called by the submitter, or by the thread that runs or drops the job; the alarm's callback must
+  // not call it.
   void disarm() noexcept;
 
   PoolJob* const job;
@@ -45,19 +45,19 @@ struct TaskAttributes {
   std::chrono::nanoseconds timeout = kNever;
 
   std::int64_t submitted_at = 0;  // PoolItem::submitted_at of the queued job.
-  std::uint64_t number = 0;       // Numbers the accepted tasks with attributes.
+  std::uint64_t number = 0;       // The task's number in order of acceptance.
   // The number of tasks without attributes that were accepted before this task.
   std::uint64_t plain_before = 0;
-  TaskAttributes* next = nullptr;         // Links the list of startable or held-up tasks.
-  TaskAttributes* previous = nullptr;     //
+  TaskAttributes* next = nullptr;         // The next task in a list; the left child in a heap.
+  TaskAttributes* previous = nullptr;     // The previous task, or the right child.
   TaskAttributes* next_of_key = nullptr;  // The next task that waits for the same key.
   // The last task that waits for the key. Only the task that holds the key uses this member.
   TaskAttributes* last_of_key = nullptr;
-  unsigned rank = 0;  // The task's index in a heap of late tasks; see PriorityLevel.
+  unsigned rank = 0;  // The length of the right spine in a heap of late tasks; see PriorityLevel.
   TaskAttributes* next_in_bucket = nullptr;
 
   StopRegistration<CancelJob> stop;
-  AlarmHandle alarm;  // First for the deadline, later for the timeout.
+  AlarmHandle alarm;  // Set first for the deadline, later for the timeout.
 };
 
 }  // namespace weft::detail

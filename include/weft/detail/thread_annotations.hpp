@@ -1,4 +1,4 @@
-// Defines annotations of locks for clang's -Wthread-safety; with other compilers they are empty.
+// Defines lock annotations for clang's -Wthread-safety; with other compilers they are empty.
 #pragma once
 
 #ifdef __clang__
@@ -7,15 +7,15 @@
 #define WEFT_ANALYSIS(attribute)
 #endif
 
-// Mark a class that is a lock, and a class whose objects hold a lock until their destruction.
+// Mark a lock class, and a class whose objects hold a lock until their destruction.
 #define WEFT_LOCK(name) WEFT_ANALYSIS(capability(name))
 #define WEFT_SCOPED_LOCK WEFT_ANALYSIS(scoped_lockable)
-// Marks a member that code uses only while it holds the lock. The second form marks the target of a
-// pointer.
+// Marks a member that may be accessed only while the lock is held. The second form marks the target
+// of a pointer.
 #define WEFT_GUARDED_BY(lock) WEFT_ANALYSIS(guarded_by(lock))
 #define WEFT_POINTEE_GUARDED_BY(lock) WEFT_ANALYSIS(pt_guarded_by(lock))
-// Mark a function that requires, acquires or releases a lock. A call that parks counts as a
-// release, although the lock is released only after the switch.
+// Mark a function that requires, acquires or releases a lock. A function that parks its caller is
+// marked as releasing the lock, although it does so only after the switch to another fiber.
 #define WEFT_REQUIRES(...) WEFT_ANALYSIS(requires_capability(__VA_ARGS__))
 #define WEFT_ACQUIRES(...) WEFT_ANALYSIS(acquire_capability(__VA_ARGS__))
 #define WEFT_TRY_ACQUIRES(...) WEFT_ANALYSIS(try_acquire_capability(__VA_ARGS__))

@@ -6,7 +6,7 @@
 
 namespace weft::detail {
 
-// A std::mutex, whose lock() blocks the thread. A fiber never holds it across a switch.
+// Wraps a std::mutex, so lock() blocks the thread. A fiber never holds it across a switch.
 class WEFT_LOCK("mutex") ThreadMutex {
  public:
   constexpr ThreadMutex() noexcept = default;

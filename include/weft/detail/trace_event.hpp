@@ -9,18 +9,18 @@ namespace weft::detail {
 
 enum class TraceKind : std::uint8_t {
   spawn,        // fiber, site, type
-  ready,        // fiber, its id or 0; the fiber was woken or gave way
+  ready,        // fiber, its id (its site, type if woken from outside); woken or gave way
   run,          // fiber, its id; the fiber begins to run
   leave,        // fiber, its id, its wait reason; the fiber parks or gives way
   end,          // fiber, its id
-  inlined,      // fiber, its id, its wait reason; another fiber runs on its stack
+  inlined,      // fiber, its id, its wait reason; it runs another fiber on its stack
   name,         // the fiber's id, the name
   idle,         // The worker has no fiber.
   steal,        // the victim's index
   sleep,        //
   awake,        //
   poll,         // the number of fibers that the poll woke
-  pool_submit,  // the pool's name, for all pool events
+  pool_submit,  // the pool's name, as in all pool events
   pool_start,
   pool_end,
   pool_refuse,

@@ -1,24 +1,24 @@
-// Limits a fiber's turn: the time for which the fiber may run without a wait.
+// Limits a fiber's turn: the time for which the fiber may run without waiting.
 #pragma once
 
 #include <weft/detail/atomic.hpp>
 
 namespace weft::detail {
 
-// Shows whether the turn of the fiber that runs on a worker is over. Each worker has its own Turn,
-// in a separate cache line. All accesses are relaxed, because the flags are hints.
+// Shows whether the turn of the fiber that is running on a worker is over. Each worker has its own
+// Turn, in a separate cache line. All accesses are relaxed, because the flags are hints.
 struct Turn {
-  // A caller that sees true calls give_way(). While locks record their owners, `over` stays set,
-  // even for plain threads; `has_ended` then shows whether the turn is over.
+  // A caller that reads true calls give_way(). While locks record their owners, `over` stays true,
+  // even on plain threads: lock() leaves its fast path. Only `has_ended` then shows a turn's end.
   Atomic<bool> over{false};
   Atomic<bool> has_ended{false};
 };
 
 }  // namespace weft::detail
 
-// Points to the Turn of the calling thread's worker; on a plain thread, to a Turn that is never
-// over. Only is_turn_over() may read the pointer, because a compiler may reuse the address of a
-// thread_local after a switch, on another thread.
+// Points to the Turn of the calling thread's worker; on a plain thread, to a Turn that never ends.
+// Only is_turn_over() may read the pointer, because a compiler may reuse the address of a
+// thread_local after a switch, when the fiber may be on another thread.
 extern "C" __thread const weft::detail::Turn* weft_current_turn;
 
 namespace weft::detail {
@@ -41,19 +41,19 @@ namespace weft::detail {
   return is_over;
 }
 #else
-// Not inlined: the compiler must not reuse a thread pointer that it computed before a switch.
+// Not inlined, because inlined code could reuse a thread pointer that it read before a switch.
 [[nodiscard]] bool is_turn_over() noexcept;
 #endif
 
 // Lets other fibers run if the calling fiber's turn is over; see give_way_if_due(). Does nothing
-// outside of fibers.
+// if the caller is not a fiber.
 void give_way() noexcept;
 
-// Each call that may park calls this function first, before it locks anything. So a fiber that
-// never has to wait lets other fibers run once its turn is over. The check costs one load
-// from a cache line of the worker. Channel calls call it only at their end, and only if they did
-// not park. Calls that never park (try_..., spawn, wake) must not call it, because their caller may
-// hold a std::mutex.
+// Each function that may park calls this function first, before it locks anything. This way, even a
+// fiber that never has to wait lets other fibers run once its turn is over. The check costs one
+// load from a cache line of the worker. Channel functions call it only at their end, and only if
+// they did not park. Functions that never park (try_..., spawn, wake) must not call it, because
+// their caller may hold a std::mutex.
 [[gnu::always_inline]] inline void give_way_if_due() noexcept {
   if (is_turn_over()) [[unlikely]]
     give_way();

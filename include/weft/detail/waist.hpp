@@ -64,10 +64,10 @@ class Waker {
 };
 
 // Decides once which party ends a wait: a notifier, the clock or a stop request. The claim is on
-// the waiting caller's stack. A party that loses must not access the waiter any more, except under
-// the lock of the list that contains the waiter.
+// the waiting caller's stack. A loser accesses the waiter only under the lock of the waiter's list.
 // Order
-//   [claim]  try_claim (acq_rel) -> winner (acquire): the winner's earlier writes are visible.
+//   [claim]  try_claim() sets the winner (acq_rel) -> winner() loads it (acquire): the caller of
+//       winner() then sees what the winner wrote before its claim.
 class Claim {
  public:
   enum Winner : std::uint32_t { kNobody, kNotifier, kClock, kStop };
@@ -84,14 +84,14 @@ class Claim {
   Atomic<std::uint32_t> winner_{kNobody};
 };
 
-// Makes a new fiber runnable. A fiber's call puts the new fiber into its worker's queue; a plain
-// thread's call uses the inject queue of the current runtime. Never parks. Throws std::system_error
-// (Errc::no_runtime, too_many_fibers, invalid_stack_size) or std::bad_alloc; `task` is then
-// unchanged.
+// Creates a runnable fiber. The fiber is added to the queue of the calling worker or, if the caller
+// is a plain thread, to the inject queue of the current runtime. Never parks. Throws
+// std::system_error (Errc::no_runtime, too_many_fibers, invalid_stack_size) or std::bad_alloc;
+// `task` is then unchanged.
 void spawn(Task&& task);
 void spawn(Task&& task, const SpawnOptions& options);
 
-// Makes a new fiber that is parked before its first step: wake() starts it. The caller must arrange
+// Creates a fiber that is parked before its first step: wake() starts it. The caller must arrange
 // exactly one wake() of this fiber. Never parks. Throws what spawn() throws.
 [[nodiscard]] Waker spawn_parked(Task&& task, WaitReason reason);
 
@@ -102,26 +102,25 @@ void spawn(Task&& task, const SpawnOptions& options);
 // exactly once, after the switch. A plain thread runs `after` itself, then sleeps.
 void park(After after, WaitReason reason) noexcept;
 
-// Parks as park() does, but at `deadline` the clock tries to win `claim`; if the clock wins, it
-// wakes the caller. Returns claim.winner(). Every other thread that may wake the caller must win
-// the claim first.
+// Parks as park() does, but the runtime wakes the caller at `deadline` unless another thread has
+// won `claim` by then. Returns claim.winner(). A thread must win the claim before it wakes the
+// caller.
 Claim::Winner park_until(After after, WaitReason reason, Deadline deadline, Claim& claim) noexcept;
 
-// Parks the caller until the deadline, even if the deadline has already passed. A sleep costs less
-// than park_until(), but no other thread may wake the caller.
+// Parks the caller until the deadline. If the deadline has already passed, the caller still parks.
+// A sleep costs less than park_until(), but no other thread may wake the caller.
 void sleep_until(Deadline deadline) noexcept;
 
-// Called instead of park() to wait for the end of a fiber of `target` (see Task::join_target). If
-// such a fiber was recently spawned on this worker and has not started, it runs on the caller's
-// stack. The caller must be a fiber with enough room on its stack. During that run, the caller is
-// the fiber's parent, and counts as waiting for `reason`. Returns false if there is no such fiber,
-// or if the caller should let other fibers run first. A parent can do nothing until its child has
-// ended. Therefore, only a wait without a deadline may call this function, for all fibers of the
-// target or for its only fiber.
+// Runs a fiber to its end on the caller's stack, so that the caller need not park to wait for it.
+// Takes a fiber whose Task::join_target() is `target`, which was recently spawned on this worker
+// and has not started. During the run, the caller is the fiber's parent, and counts as waiting for
+// `reason`. Returns false if it cannot run such a fiber, or if the caller should park so that other
+// fibers run. A parent cannot continue until its child has ended. Therefore, only a wait without a
+// deadline may call this function, and only if it waits for every fiber of the target.
 bool run_in_place(const void* target, WaitReason reason) noexcept;
 
 // Makes a parked fiber or thread runnable. Wakers must call it exactly once per park. Any thread
-// may call it. The call synchronizes with the return of the park.
+// may call it. The call synchronizes with the return from park().
 void wake(Waker waker) noexcept;
 
 // Lets other ready fibers of this worker run first. A plain thread yields its processor.

@@ -12,8 +12,8 @@
 
 namespace weft::detail {
 
-// Represents one wait of a caller, on that caller's stack. The lock of the list guards the waiter.
-// Unchecked: no member refers to that lock.
+// Represents one wait. It lives on the stack of the waiting caller; the list's lock guards it.
+// Unchecked: the lock analysis would need a reference to that lock in each Waiter.
 struct Waiter {
   Waiter* next = nullptr;
   Waiter* previous = nullptr;
@@ -21,14 +21,14 @@ struct Waiter {
   // If null, only the thread that removes the waiter from the list can end this wait.
   Claim* claim = nullptr;
   void* slot = nullptr;      // The address to which a primitive transfers a value, if any.
-  std::uint64_t amount = 0;  // The requested amount, for example of permits.
+  std::uint64_t amount = 0;  // The requested amount, such as a number of permits.
   bool linked = false;
   bool claimed = false;  // True after a notifier has ended the wait and removed the waiter.
-  bool granted = false;  // True if the notifier has given the waiter what it waited for.
+  bool granted = false;  // True if the notifier has granted the waiter's request.
 };
 
 // A FIFO list of waiters. The lock of the list's owner guards the list.
-// Invariant: a waiter has links if and only if it is in the list.
+// Invariant: a waiter's `linked` is true if and only if the waiter is in the list.
 class WaitList {
  public:
   [[nodiscard]] bool empty() const noexcept { return first_ == nullptr; }
@@ -112,22 +112,22 @@ class WaitList {
   Waiter* last_ = nullptr;
 };
 
-// An After calls this function to unlock the lock that the parking caller has passed on.
+// Unlocks the lock that a caller held when it parked; runs as the `after` of park().
 inline void unlock_handed_over(void* held) noexcept WEFT_NOT_ANALYZED {
   static_cast<SpinLock*>(held)->unlock();
 }
 
-// Returns an After that unlocks `lock`. Data written under the lock thus becomes visible only after
-// the parked fiber's registers are saved. For the lock analysis, this call releases the lock,
-// because the After now owns it.
+// Returns an After that unlocks `lock`. park() runs it after the switch, so no other thread can
+// find and wake the caller before its registers are saved. The lock analysis regards this call as
+// the unlock.
 [[nodiscard]] inline After unlock_after(SpinLock& lock) noexcept
     WEFT_RELEASES(lock) WEFT_NOT_ANALYZED {
   return {unlock_handed_over, &lock};
 }
 
-// Parks the caller at the back of `list` until another thread removes `waiter` and wakes the
-// caller. The call releases `lock`, which guards the list and which the caller holds. `List` is
-// WaitList, or a type with the same push_back() and erase_if_linked() but another order.
+// Adds `waiter` to `list`, and parks the caller until a notifier removes `waiter` and wakes the
+// caller. The caller must hold `lock`, which guards the list; the call releases it. `List` is
+// WaitList, or has the same push_back() and erase_if_linked() but orders waiters differently.
 template <class List>
 void wait_in(List& list, SpinLock& lock, Waiter& waiter, WaitReason reason) noexcept
     WEFT_RELEASES(lock) {

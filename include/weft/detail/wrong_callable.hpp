@@ -1,16 +1,16 @@
-// Shortens the messages of compilers about a callable of the wrong form.
+// Shortens compiler messages about a callable of the wrong form.
 #pragma once
 
 namespace weft::detail {
 
-// False for every callable. A function that takes callables of one form has one more overload for
-// all other callables, which asserts this constant. Only that overload then fits, so the compiler
-// prints its message and the callable's type, but does not explain why other overloads do not fit.
+// False for every callable. A function that takes a callable has an extra overload for callables of
+// the wrong form. Its static_assert of this constant fails with a short message. Without it, the
+// compiler would list every overload that does not fit.
 template <class Callable>
 inline constexpr bool kFits = false;
 
-// The last parameter of each such overload, which makes the parameter list unique. Clang 14 hides
-// functions of a using-declaration with equal parameters, even if constraints differ.
+// The type of the last parameter of overloads that assert kFits. With the same parameter types, a
+// member would hide the overload of a using-declaration in Clang 14, whatever their constraints.
 struct Unlike {};
 
 }  // namespace weft::detail

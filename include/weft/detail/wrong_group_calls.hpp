@@ -1,4 +1,4 @@
-// Shortens the messages of compilers about a group's callable of the wrong form.
+// Shortens compiler messages about a callable of the wrong form that is passed to a group.
 #pragma once
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// Shortens the messages of compilers about a pool's callable of the wrong form.
+// Shortens compiler messages about a callable of the wrong form that is passed to a pool.
 #pragma once
 
 #include <chrono>
@@ -13,7 +13,7 @@
 
 namespace weft::detail {
 
-// Each function has its own assertion: a shared assertion would make clang's message three lines
+// Each function has its own assertion, because a shared one would make clang's message three lines
 // longer.
 #define WEFT_FOR_A_POOL "weft: a callable for a pool must take no arguments, or a std::stop_token"
 

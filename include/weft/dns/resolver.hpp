@@ -13,29 +13,29 @@
 
 namespace weft::dns {
 
-// Unless set, the first three options take their values from /etc/resolv.conf or c-ares.
+// If one of the first three options is not set, /etc/resolv.conf or the default of c-ares applies.
 struct ResolverOptions {
-  // The name servers, in the order of use.
+  // The name servers, in the order in which they are tried.
   std::vector<net::Address> servers = {};
   // The timeout of the first attempt at a server; later attempts have longer timeouts.
   std::chrono::milliseconds attempt_time{0};
-  // The number of attempts at each server before the answer is EAI_AGAIN.
+  // The number of attempts at each server before the lookup fails with EAI_AGAIN.
   int attempts = 0;
-  // The longest wait of IPv6 or IPv4 addresses for the other kind (RFC 8305: 50 ms). dial() waits
-  // for the other kind while it already tries the first addresses.
+  // How long a lookup waits for IPv4 addresses after IPv6 addresses have arrived, or the reverse.
+  // RFC 8305 suggests 50 ms. Meanwhile, dial() already tries the first addresses.
   std::chrono::nanoseconds resolution_delay = std::chrono::milliseconds(50);
 };
 
-// Queries name servers with c-ares. The calling fiber waits for the sockets, and no thread blocks.
-// Therefore, the number of queries is not limited, and an abandoned query ends at once. The fiber
-// reads /etc/hosts first. Only net::Resolver uses the other sources of the system's resolver (mDNS,
-// LDAP, systemd's containers).
+// Queries name servers with c-ares. Only the calling fiber waits, and no thread blocks. Therefore,
+// no thread pool limits the number of queries, and a cancelled query ends at once. The fiber reads
+// /etc/hosts first. Only net::Resolver uses the other sources of the system's resolver (mDNS, LDAP,
+// systemd's containers).
 // Context: fibers and plain threads of a runtime; resolve() and resolve_rest() park.
-// Errors: the same as for AnyResolver::resolve(); Errc::no_runtime; errors of the system.
+// Errors: the same as for AnyResolver::resolve(); Errc::no_runtime; system errors.
 // Throws: std::bad_alloc.
 class Resolver final : public net::AnyResolver {
  public:
-  // Makes a resolver, which opens no socket yet.
+  // Makes a resolver without opening a socket.
   explicit Resolver(ResolverOptions options = {});
 
  private:

@@ -26,61 +26,61 @@ namespace weft::http {
 class CookieJar;  // Defined in <weft/http/cookie_jar.hpp>.
 
 struct ClientOptions {
-  // The largest number of connections to a host and port, idle or not; further calls wait.
+  // The maximum number of connections per host and port, idle or in use; further calls wait.
   std::size_t max_per_host = 16;
   // A connection that has been idle for this long is closed.
   std::chrono::nanoseconds idle = std::chrono::seconds(30);
-  // The time limit for name resolution, connecting and the handshake together.
+  // The time limit for name resolution, connecting and the handshake in total.
   std::chrono::nanoseconds connect = std::chrono::seconds(10);
   // How long a call with "Expect: 100-continue" waits for the server before it sends the body;
   // kNever: no limit.
   std::chrono::nanoseconds continue_wait = std::chrono::seconds(1);
-  // The maximum bytes of a head, together with interim heads (100, 103), and of the trailers.
+  // The size limit for all heads of a response (100, 103, final) together, and for its trailers.
   std::size_t head_bytes = 64 * 1024;
-  // The largest number of headers in each head, and in the trailers.
+  // The maximum number of headers in each head, and in the trailers.
   std::size_t headers = 128;
-  // The size limit of Reply::read_all(), in bytes.
+  // The maximum number of bytes that Reply::read_all() returns.
   std::uint64_t body_bytes = 64 * 1024 * 1024;
-  // True: requests compressed answers for calls without Accept-Encoding and Range headers, and
-  // decompresses gzip bodies. The answer's headers do not change; body_bytes limits the result.
+  // If true, the client decompresses gzip bodies, and requests them unless the call has
+  // Accept-Encoding or Range. Headers stay unchanged; body_bytes limits the decompressed size.
   bool decompress = false;
-  // The largest number of redirects of a call. With 0, send() returns redirects as answers.
+  // The maximum number of redirects that a call follows. With 0, send() returns each redirect.
   std::size_t max_redirects = 10;
-  // The layer for https: tls::client_layer(context). Empty: https URLs fail with Errc::unsupported.
+  // For https, use tls::client_layer(context). If empty, https calls fail with Errc::unsupported.
   ClientLayer secure = {};
-  // Connects to this address, not to the URL's host. Empty: connects to the host by TCP.
+  // If set, the client connects to this address; if empty, it connects to the URL's host by TCP.
   std::optional<net::UnixAddress> unix_socket = {};
-  // The URL of a proxy, "http://127.0.0.1:3128"; https uses a tunnel through the proxy (CONNECT).
+  // The URL of a proxy, such as "http://127.0.0.1:3128". For https, the client opens a tunnel.
   std::string proxy = {};
-  // The Proxy-Authorization header for the proxy, "Basic bmFtZTp3b3Jk". Empty: no header.
+  // The value of Proxy-Authorization, such as "Basic bmFtZTp3b3Jk". If empty, it is not sent.
   std::string proxy_authorization = {};
-  // The resolver for hosts, which must outlive the client. Null: uses net::resolve().
+  // Resolves host names; must outlive the client. If null, the client uses net::resolve().
   net::AnyResolver* resolver = nullptr;
-  // Stores cookies of answers, and adds them to requests. The jar must outlive the client's calls;
-  // clients may share a jar. Null: the caller handles cookies.
+  // Stores the cookies that responses set, and adds them to requests. The jar must outlive the
+  // client's calls; clients may share a jar. If null, the caller handles cookies.
   CookieJar* cookies = nullptr;
 };
 
 // Describes the request for Client::send().
 struct Call {
-  // CONNECT takes its target from the URL or a Host header. A header for another host needs a port.
-  // CONNECT has no body and no redirects. After a 2xx answer, its connection is not reused.
+  // CONNECT's target is the Host header or else the URL. A host other than the URL's needs a port.
+  // CONNECT has no body and follows no redirect. After status 2xx, its connection is not reused.
   std::string method = "GET";
   std::string url;
-  // Connection, Content-Length and Transfer-Encoding make the call malformed. Until a redirect to
-  // another origin, a Cookie header replaces the cookies of the jar, and a Host header replaces the
-  // URL's host. With "Expect: 100-continue", the client does not send the body if a final answer
-  // arrives first.
+  // A Connection, Content-Length or Transfer-Encoding header makes the call fail as malformed. A
+  // Cookie header replaces the jar's cookies, and a Host header replaces the URL's host. A redirect
+  // to another origin drops both. With "Expect: 100-continue", the client sends no body if a final
+  // response arrives first.
   std::vector<std::pair<std::string, std::string>> headers = {};
   std::string body = {};
-  // If set, the client ignores `body` and sends the parts that this function writes into its
-  // argument, in chunks, until weft::Errc::end_of_stream. Another error ends the call. The function
-  // serves one request only, so send() neither repeats the call nor redirects it with its body.
+  // If set, replaces `body`: the function writes each chunk into its argument, and ends the body
+  // with weft::Errc::end_of_stream. After any other error, send() fails. The body can be read only
+  // once, so send() neither repeats the request nor follows a redirect that keeps the body.
   std::function<net::Result<std::size_t>(std::span<std::byte>)> body_source = {};
 };
 
-// Holds an answer, whose body is read on demand. A Reply is move-only. The connection returns to
-// the client at the end of the body. If the reply is destroyed earlier, the connection is closed.
+// Holds a response, whose body is read on demand. A Reply is move-only. Once the body has been read
+// to its end, the client may reuse the connection. Otherwise, the destructor closes it.
 // Context: fibers and plain threads, one caller at a time; reads park.
 // Throws: std::bad_alloc.
 class Reply {
@@ -89,18 +89,18 @@ class Reply {
   Reply() noexcept;
   // Takes the reply of `other`, which is then empty.
   Reply(Reply&& other) noexcept;
-  // Ends its own reply as the destructor does, and takes the reply of `other`.
+  // Discards the current reply as the destructor does, and takes the reply of `other`.
   Reply& operator=(Reply&& other) noexcept;
   // Closes the connection, unless the body has been read to its end. Parks only briefly.
   ~Reply();
 
   // Returns the status code, such as 200 or 404.
   [[nodiscard]] int status() const noexcept;
-  // Returns the headers in the order of arrival; the span is valid as long as the reply exists.
+  // Returns the headers in order of arrival; the span is valid as long as the reply exists.
   [[nodiscard]] std::span<const Header> headers() const noexcept;
-  // Returns the first header with this name.
+  // Returns the value of the first header with this name, if any.
   [[nodiscard]] std::optional<std::string_view> header(std::string_view name) const noexcept;
-  // Returns the URL of the answer, after all redirects.
+  // Returns the URL from which the response came, after all redirects.
   [[nodiscard]] const Url& url() const noexcept;
   // Returns the body's size if the head contains it and the body is not decompressed; after HEAD or
   // 304, returns the size of the unsent body.
@@ -111,21 +111,21 @@ class Reply {
   [[nodiscard]] bool is_decompressed() const noexcept;
 
   // Reads at least one byte of the body. weft::Errc::end_of_stream reports the end of the body. The
-  // caller may repeat the call after weft::Errc::timed_out or cancelled.
-  // Errors: also the codes of ErrorKind::malformed, which include malformed_coding for a body that
-  // cannot be decompressed; unexpected_end, head_too_large (trailers); the errors of the stream.
+  // caller may repeat a call that failed with weft::Errc::timed_out or cancelled.
+  // Errors: weft::Errc as above; codes of ErrorKind::malformed (malformed_coding: the body cannot
+  // be decompressed); unexpected_end, head_too_large (trailers); the errors of the stream.
   net::Result<std::size_t> read_some(std::span<std::byte> buffer,
                                      const Until& until = Until::ambient());
-  // Reads the body to its end. After an error, `value` is the part read so far.
-  // Errors: also Errc::body_too_large.
+  // Reads the body to its end. After an error, `value` has the bytes read so far.
+  // Errors: the errors of read_some(), and Errc::body_too_large.
   net::Result<std::string> read_all(const Until& until = Until::ambient());
-  // Returns the headers after the last chunk; empty before the body's end has been read.
+  // Returns the headers after the last chunk, or none before the body has been read to its end.
   [[nodiscard]] std::span<const Header> trailers() const noexcept;
 
-  class State;  // For the library only, as are the next two functions.
-  // Wraps the client's state.
+  class State;  // State and the next two functions are for the library only.
+  // Makes a reply from the state that the client prepared.
   explicit Reply(std::unique_ptr<State> state) noexcept;
-  // Returns the state, for the client.
+  // Gives the client access to the state.
   [[nodiscard]] State& state() const noexcept { return *state_; }
 
  private:
@@ -141,7 +141,7 @@ struct ClientStats {
 
 class ClientCore;
 
-// Sends requests over connections that it keeps for reuse. The client does not cache answers.
+// Sends requests over connections that it keeps for reuse. The client does not cache responses.
 // Context: fibers and plain threads of one runtime; send() and get() park.
 // Throws: std::bad_alloc; send() and get() also throw whatever go() throws.
 // Lifetime: the client must not outlive the runtime.
@@ -152,21 +152,21 @@ class Client {
   explicit Client(ClientOptions options = {});
   // Closes idle connections. Replies may outlive the client.
   ~Client();
-  // The parameter is not const, or else g++ would bind it to the braces in Client({}).
+  // The parameter is not const, because g++ would otherwise reject Client({}) as ambiguous.
   Client(Client&) = delete;
   Client& operator=(const Client&) = delete;
 
-  // Sends the request and returns once the head of an answer of any status has arrived; `until` can
-  // end each wait. After 303, every method except HEAD becomes GET; after 301 and 302, POST becomes
-  // GET. Other redirects keep the method and, except for GET and HEAD after 301 to 303, the body.
-  // Authorization, Cookie and similar headers go to no other scheme, host or port. The client
-  // returns a redirect that it cannot follow, such as one from https to http. If a kept connection
-  // is closed, the client repeats an idempotent request (GET, HEAD, PUT, DELETE, OPTIONS, TRACE).
+  // Sends the request and returns once the head of a response has arrived, whatever its status;
+  // `until` can end each wait. After 303, every method except HEAD becomes GET; after 301 and 302,
+  // POST becomes GET. After 301 to 303, GET and HEAD are sent without a body. Otherwise, send()
+  // keeps the method and the body. It drops Authorization, Cookie and similar headers if the origin
+  // changes. send() returns redirects that it cannot follow, such as from https to http. If the
+  // server closed a reused connection, send() repeats GET, HEAD, PUT, DELETE, OPTIONS and TRACE.
   // Errors: weft::Errc::timed_out, cancelled; codes of ErrorKind::malformed; Errc::unsupported,
   // unexpected_end, head_too_large, too_many_redirects, refused_by_proxy; the errors of dial(), the
   // layer and the stream.
   net::Result<Reply> send(const Call& call, const Until& until = Until::ambient());
-  // Sends a GET without extra headers, as send() does.
+  // Calls send() with a GET request for `url` that has no extra headers.
   net::Result<Reply> get(std::string url, const Until& until = Until::ambient()) {
     return send({.url = std::move(url)}, until);
   }

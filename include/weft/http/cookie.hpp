@@ -1,4 +1,4 @@
-// Reads and sets cookies in the requests and answers of a server.
+// Reads the cookies of requests to a server, and sets cookies in its responses.
 #pragma once
 
 #include <chrono>
@@ -15,12 +15,12 @@ namespace weft::http {
 // Specifies which requests from other sites include a cookie; with `unset`, the browser decides.
 enum class SameSite : std::uint8_t { unset, strict, lax, none };
 
-// Describes a cookie that an answer sets.
+// Describes a cookie that a response sets.
 // Context: plain value.
 struct Cookie {
   std::string name;   // A token.
   std::string value;  // Visible ASCII without '"', ',', ';' and '\'; quotes around it are allowed.
-  // The path below which the cookie is sent. Empty: the folder of the request's path.
+  // The cookie is sent for this path and its subpaths. Empty: the directory of the request's path.
   std::string path = {};
   // The domain that receives the cookie. Empty: the host that sets the cookie, without subdomains.
   std::string domain = {};
@@ -40,20 +40,20 @@ struct CookieView {
 
 // Returns the value of a Set-Cookie header.
 // Context: any caller; does not park.
-// Throws: std::bad_alloc; std::invalid_argument for a name that is not a token, a value that Cookie
-// does not allow, a path that does not begin with '/', a path or domain with a semicolon, a control
-// or a non-ASCII character, and more than 4096 bytes of name and value. It also throws for cookies
-// that browsers drop: `none` and `partitioned` without `secure`, and the prefixes __Secure- and
-// __Host- without the attributes that they require.
+// Throws: std::bad_alloc; std::invalid_argument if the name is not a token, the value breaks the
+// rules of Cookie::value, the path does not begin with '/', the path or domain contains a
+// semicolon, a control or a non-ASCII character, or name and value together exceed 4096 bytes. It
+// also rejects cookies that browsers drop: `none` or `partitioned` without `secure`, and names with
+// the prefix __Secure- or __Host- without the attributes that the prefix requires.
 [[nodiscard]] std::string to_set_cookie(const Cookie& cookie);
-// Adds a Set-Cookie header after the cookies of earlier calls. The answer must not have begun.
+// Adds a Set-Cookie header, after any that earlier calls added. The response must not have begun.
 // Context: the request's handler; does not park.
 // Throws: whatever to_set_cookie() throws.
 void add_cookie(Response& response, const Cookie& cookie);
 
 // Returns the cookies in the order of the request's headers, as views into these headers. Values
-// are neither decoded nor unquoted. A client may send several cookies with the same name, the most
-// specific path first.
+// are neither decoded nor unquoted. If a client sends several cookies with the same name, the
+// cookie with the most specific path comes first.
 // Context: the request's handler; does not park.
 // Throws: std::bad_alloc.
 [[nodiscard]] std::vector<CookieView> cookies(const Request& request);

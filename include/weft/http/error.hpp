@@ -7,10 +7,10 @@
 namespace weft::http {
 
 enum class Errc {
-  // These codes and malformed_form equal ErrorKind::malformed: the peer or the caller broke a rule.
+  // These codes and malformed_form compare equal to ErrorKind::malformed.
   malformed_url = 1,  // The URL of a call is invalid.
   malformed_call,     // A Call has a method or a header that must not be sent.
-  malformed_line,     // A line has a bare CR or LF or a NUL, or continues on the next line.
+  malformed_line,     // A line has a bare CR, a bare LF or a NUL, or continues on the next line.
   malformed_start,    // The first line is not a request line, or not a status line.
   malformed_target,   // The target is neither a path nor a URL.
   malformed_host,     // The Host header is invalid, missing or repeated.
@@ -21,18 +21,18 @@ enum class Errc {
   malformed_chunk,    // The size of a chunk, or the line end after its data, is invalid.
   malformed_trailer,  // A line after the last chunk is invalid.
   truncated_head,     // The stream ended within a head.
-  // A WebSocket frame or message violates the protocol, or a text is not UTF-8.
+  // A WebSocket frame or message violates the protocol, or a text message is not UTF-8.
   malformed_frame,
 
   body_too_large,    // The body exceeds `body_bytes` of Limits, RequestLimits or ClientOptions.
   head_too_large,    // The head or the trailers exceed a limit of Limits or ClientOptions.
   target_too_large,  // The target exceeds Limits::target_bytes.
   unexpected_end,    // The peer ended the stream before a message, or in the middle of a body.
-  already_started,   // The head of the answer has been sent and cannot be changed.
+  already_started,   // The response head has been sent and cannot be changed.
   wrong_length,      // The number of bytes written differs from Content-Length.
   too_many_redirects,
-  unsupported,          // The scheme is not supported; the upgrade was refused or not requested.
-  unsupported_version,  // The version of HTTP is not 1.x.
+  unsupported,          // The scheme is unsupported, or the upgrade was refused or not requested.
+  unsupported_version,  // The HTTP version is not 1.x.
   unsupported_method,   // A server does not support CONNECT.
   unsupported_coding,   // A Transfer-Encoding is not "chunked".
   unsupported_expectation,
@@ -40,9 +40,9 @@ enum class Errc {
   malformed_form,     // The parts of a form cannot be parsed.
   form_too_large,     // The form exceeds FormLimits or MultipartLimits.
   unsupported_form,   // The Content-Type of a body is not that of the expected form.
-  message_too_large,  // The message exceeds WebSocketOptions::message_bytes or fragments.
+  message_too_large,  // The message exceeds `message_bytes` or `fragments` of WebSocketOptions.
   message_too_slow,   // The message took longer than WebSocketOptions::message.
-  refused_by_proxy,   // ClientOptions::proxy refused to open a tunnel to the server.
+  refused_by_proxy,   // The proxy in ClientOptions refused to open a tunnel to the server.
 };
 
 // Names a property that several values of Errc share.

@@ -25,8 +25,8 @@ struct ServerEvent {
   std::optional<std::chrono::milliseconds> retry = {};
 };
 
-// Sends an answer of Content-Type: text/event-stream, which a page reads with EventSource. The
-// first event or comment also sends the head. Each call sends a whole event or comment:
+// Sends a response with Content-Type: text/event-stream, which a page reads with EventSource. The
+// first event or comment also sends the head. Each call sends a whole event or comment. Example:
 //
 //   EventStream events(request, response);
 //   while (events.status()) {
@@ -38,12 +38,12 @@ struct ServerEvent {
 //   }
 //
 // Context: one caller at a time, in the request's handler; send() and comment() park.
-// Errors: errors of Response::write(); weft::Errc::cancelled if the client has disconnected or the
-// server ends; timed_out after Limits::request; end_of_stream for HEAD. The first error is final.
+// Errors: the errors of Response::write(); weft::Errc::cancelled after a disconnect or a server
+// stop; timed_out after Limits::request; end_of_stream for HEAD. Later calls return the same error.
 // Throws: std::bad_alloc; the constructor also throws what Request::context() throws.
 class EventStream {
  public:
-  // Sets the headers of the answer. If the request has a body, the handler must have read it.
+  // Sets the headers of the response. If the request has a body, the handler must have read it.
   EventStream(Request& request, Response& response);
 
   // Sends an event; parks until the kernel has taken it.
@@ -51,13 +51,13 @@ class EventStream {
   // negative `retry`.
   net::Result<void> send(const ServerEvent& event);
   // Sends a comment, which clients ignore. A comment about every 15 seconds keeps proxies from
-  // closing an idle connection, and detects that a client has disconnected.
+  // closing an idle connection, and lets the server detect a disconnected client.
   net::Result<void> comment(std::string_view text = {});
-  // Returns the error that ended the stream, such as a disconnect; before that, no error.
+  // Returns the error that ended the stream, such as a disconnect, or no error while it is open.
   [[nodiscard]] net::Result<void> status() noexcept;
   // Returns the id of the last event that the client received before it connected again.
   [[nodiscard]] std::optional<std::string_view> last_id() const noexcept;
-  // Returns the request's context. Waits with this context end when the client disconnects.
+  // Returns the request's context. Use it for waits that must end when the client disconnects.
   [[nodiscard]] Context& context() noexcept { return context_; }
 
  private:

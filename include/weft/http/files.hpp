@@ -8,26 +8,26 @@
 namespace weft::http {
 
 struct FileOptions {
-  // Empty: the type of the file name's extension, otherwise "application/octet-stream".
+  // Empty: the type for the name's extension, or "application/octet-stream" if none is known.
   std::string content_type = {};
   // The Cache-Control header, such as "max-age=3600". Empty: no header.
   std::string cache_control = {};
 };
 
-// Answers GET or HEAD with a regular file, with ETag and Last-Modified. It supports If-None-Match,
-// If-Modified-Since, If-Match and If-Unmodified-Since (304, 412), and one range with Range and
-// If-Range (206, 416). It answers 404 for a missing or special file, 403 for an unreadable file,
-// 503 if descriptors or memory run out, 405 for another method, and 500 for any other error.
-// The kernel sends the file, so no worker waits for a disk (TcpStream::send_file). With TLS or
-// compression, however, a worker reads the file and may wait.
+// Answers GET or HEAD with a regular file, and adds ETag and Last-Modified. It supports
+// If-None-Match, If-Modified-Since, If-Match and If-Unmodified-Since (304, 412), and one range with
+// Range and If-Range (206, 416). It answers 404 for a missing or special file, 403 for an
+// unreadable file, 503 if descriptors or memory run out, 405 for another method, and 500 for any
+// other error. The kernel sends the file, so no worker waits for a disk (TcpStream::send_file).
+// With TLS or compression, however, a worker reads the file and may block on the disk.
 // Context: the request's handler; parks.
-// Errors: the same as for Response::write_file().
+// Errors: the errors of Response::write_file().
 // Throws: std::bad_alloc.
 net::Result<void> send_file(Request& request, Response& response, const std::string& path,
                             const FileOptions& options = {});
 
-// Returns a handler that serves the file below `folder` whose path is Request::rest_of_path(), and
-// index.html for a folder. Use it for a route such as "/files/{path...}" or for a whole server.
+// Returns a handler that serves the file Request::rest_of_path() below `folder`, or index.html if
+// that path is a folder. Use it for a route such as "/files/{path...}" or for a whole server.
 // Neither ".." nor a link leads outside `folder`; names that begin with a dot are not served.
 // Context: plain value.
 [[nodiscard]] Handler serve_folder(std::string folder, FileOptions options = {});

@@ -22,14 +22,14 @@ struct FormField {
   std::string value;
 };
 
-// If a form exceeds a limit, the error is Errc::form_too_large. Limits::body_bytes of the server
-// applies first.
+// If a form exceeds a limit, the error is Errc::form_too_large. The server's Limits::body_bytes
+// also limits the size of the request's body.
 struct FormLimits {
   std::size_t bytes = 1024 * 1024;
   std::size_t fields = 1000;
 };
 
-// Parses a text such as "a=1&b=x+y%21". Incorrectly encoded characters stay unchanged.
+// Parses a string such as "a=1&b=x+y%21". Incorrectly encoded characters stay unchanged.
 // Context: plain value.
 // Errors: Errc::form_too_large.
 // Throws: std::bad_alloc.
@@ -37,13 +37,13 @@ struct FormLimits {
                                                              const FormLimits& limits = {});
 // Reads the body of a request with Content-Type: application/x-www-form-urlencoded.
 // Context: the request's handler; parks.
-// Errors: Errc::unsupported_form for another type, form_too_large; Request::read_some()'s errors.
+// Errors: Errc::unsupported_form for another type; form_too_large; errors of Request::read_some().
 // Throws: std::bad_alloc.
 [[nodiscard]] net::Result<std::vector<FormField>> read_form(Request& request,
                                                             const FormLimits& limits = {});
 
-// If a form exceeds a limit, the error is Errc::form_too_large. Limits::body_bytes of the server
-// also applies.
+// If a form exceeds a limit, the error is Errc::form_too_large. The server's Limits::body_bytes
+// also limits the size of the request's body.
 struct MultipartLimits {
   std::size_t parts = 1000;
   std::size_t header_bytes = 8 * 1024;  // The total size of the headers of one part.
@@ -51,7 +51,7 @@ struct MultipartLimits {
   std::uint64_t total_bytes = ~std::uint64_t{0};  // The whole form, with boundaries and headers.
 };
 
-// Reads multipart/form-data part by part. The buffer has about 8 KiB for a form of any size:
+// Reads multipart/form-data part by part. The buffer takes about 8 KiB, however large the form is:
 //
 //   Multipart form(request);
 //   while (form.next()) {
@@ -64,7 +64,7 @@ struct MultipartLimits {
 //   if (form.next() != weft::Errc::end_of_stream) response.set_status(400);
 //
 // After an error, all calls return the same error.
-// Context: one caller at a time that may read the body; calls that can return an error park.
+// Context: one fiber at a time that may read the body; calls that can return an error park.
 // Throws: std::bad_alloc.
 class Multipart {
  public:
@@ -92,17 +92,17 @@ class Multipart {
   [[nodiscard]] std::string_view content_type() const noexcept;
 
   // Reads at least one byte of the part. weft::Errc::end_of_stream reports the end of the part.
-  // Errors: also the same as for next().
+  // Errors: also the errors of next().
   net::Result<std::size_t> read_some(std::span<std::byte> buffer);
   // Reads the rest of the part. After an error, `value` is the text read so far.
-  // Errors: also Errc::form_too_large if the rest has more than `most` bytes.
+  // Errors: also Errc::form_too_large if more than `most` bytes remain.
   net::Result<std::string> read_all(std::size_t most = 64 * 1024);
-  // Writes the rest of the part to the file, from the file's beginning, and returns the number of
-  // bytes. Workers do not wait for the disk.
-  // Errors: also the same as for files::File::write_all().
+  // Writes the rest of the part to the file from offset 0, and returns the number of bytes written.
+  // Workers do not wait for the disk.
+  // Errors: also the errors of files::File::write_all().
   net::Result<std::uint64_t> save(files::File& file);
-  // Works like save(), but makes a new file. After an error, an incomplete file may remain.
-  // Errors: also the same as for files::File::open(), such as file_exists if the file exists.
+  // Works like save(), but creates the file `path`. After an error, an incomplete file may remain.
+  // Errors: also the errors of files::File::open(), such as file_exists if the file exists.
   net::Result<std::uint64_t> save_to(const std::string& path);
 
  private:

@@ -1,5 +1,5 @@
-// Provides the calls with which a proxy forwards a request to another server and returns its answer
-// to the client.
+// Provides the calls with which a proxy forwards a request to another server and returns its
+// response to the client.
 #pragma once
 
 #include <span>
@@ -14,16 +14,16 @@
 namespace weft::http {
 
 struct ForwardOptions {
-  // The scheme by which clients reach the proxy, for X-Forwarded-Proto and Forwarded. Empty: the
-  // scheme of the connection.
+  // The scheme by which clients reach the proxy, for X-Forwarded-Proto and Forwarded. If empty,
+  // the scheme of the client's connection is used.
   std::string scheme = {};
-  // If true, the client is a trusted proxy: its X-Forwarded-For, X-Forwarded-Host,
-  // X-Forwarded-Proto and Forwarded are kept, and an item is added to X-Forwarded-For and
+  // If true, the client is a trusted proxy. Its X-Forwarded-For, X-Forwarded-Host,
+  // X-Forwarded-Proto and Forwarded are kept, and an entry is appended to X-Forwarded-For and
   // Forwarded. If false, these headers are replaced, except the headers for which the server trusts
   // the client (Request::trusted_headers()).
   bool trusts_client = false;
-  // The layer for upgrades at an https origin: tls::client_layer(context). Empty: an upgrade at an
-  // https origin fails with Errc::unsupported.
+  // The layer for upgrades at an https origin: tls::client_layer(context). If empty, an upgrade at
+  // an https origin fails with Errc::unsupported.
   ClientLayer secure = {};
 };
 
@@ -35,21 +35,21 @@ struct ForwardOptions {
 
 // Returns a call that forwards a request to `origin`, such as "http://127.0.0.1:9000". The call has
 // the request's method, target, Host and end-to-end headers; Via, Forwarded, X-Forwarded-For,
-// X-Forwarded-Host and X-Forwarded-Proto are added. Its `body_source` reads a body from the
-// request, which must outlive the call. The body is sent in chunks; trailers are dropped. The
+// X-Forwarded-Host and X-Forwarded-Proto are added. Its `body_source` reads the request's body, so
+// the request must outlive the call. The body is sent in chunks; trailers are dropped. The
 // http::Client that performs the call should have max_redirects = 0 and no cookies.
 // Context: the request's handler; does not park.
 // Throws: std::bad_alloc.
 [[nodiscard]] Call forward_call(Request& request, std::string_view origin,
                                 const ForwardOptions& options = {});
 
-// Sends a reply as the answer: its status, its end-to-end headers except Date, and its body as its
-// parts arrive. A body with a known size of up to 16 KiB is first read completely. If the client
-// decompresses the body, the headers that describe the compressed bytes are left out, and the ETag
-// becomes weak. If the reply ends early, a begun answer also ends early.
+// Sends a reply as the response: its status, its end-to-end headers except Date, and its body as
+// it arrives. A body whose size is known to be at most 16 KiB is read completely before the
+// response starts. For a decompressed body, the headers that describe the compressed bytes are left
+// out, and the ETag becomes weak. If the reply ends early, the response ends early, too.
 // Context: the request's handler; parks.
-// Errors: as Reply::read_some() and Response::write(); malformed_start for a status above 599.
-// The handler can still answer while Response::started() is false: no status or header is set.
+// Errors: errors of Reply::read_some() and Response::write(); malformed_start for a status > 599.
+// While Response::started() is false, no status or header is set, so the handler can still respond.
 // Throws: std::bad_alloc.
 net::Result<void> forward_reply(Reply& reply, Response& response,
                                 const Until& until = Until::ambient());
@@ -59,12 +59,12 @@ net::Result<void> forward_reply(Reply& reply, Response& response,
 // Context: the request's handler; does not park.
 [[nodiscard]] bool asks_for_upgrade(const Request& request) noexcept;
 // Forwards an upgrade request to `origin`, on a separate connection. After 101, relays bytes in
-// both directions until both ends have closed or the server stops. Passes on any other final answer
-// of the origin, as forward_reply() does. `until` limits the wait for the answer.
+// both directions until both ends have closed or the server stops. Passes on any other final
+// response as forward_reply() does. `until` limits the wait for the response.
 // Context: the request's handler; parks.
-// Errors: Errc::unsupported unless asks_for_upgrade(), and for https without
+// Errors: Errc::unsupported if asks_for_upgrade() is false, or for https without
 // ForwardOptions::secure; head_too_large, unexpected_end, codes of ErrorKind::malformed; errors of
-// net::dial(), layer and stream. While Response::started() is false, the handler can answer.
+// net::dial(), the layer and the stream. The handler can respond if Response::started() is false.
 // Throws: std::bad_alloc; the relay also throws whatever spawn() throws.
 [[nodiscard]] net::Result<void> forward_upgrade(Request& request, Response& response,
                                                 std::string_view origin,

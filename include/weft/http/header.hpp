@@ -12,7 +12,7 @@ struct Header {
   std::string_view value;
 };
 
-// Returns whether two names or tokens are equal if the case of ASCII letters is ignored.
+// Returns whether two names or tokens are equal, regardless of ASCII case.
 [[nodiscard]] bool equal_tokens(std::string_view left, std::string_view right) noexcept;
 // Returns whether `token` is in a list of the form "a, b, c".
 [[nodiscard]] bool list_has(std::string_view list, std::string_view token) noexcept;

@@ -15,13 +15,13 @@ namespace weft::http {
 //   Server server(std::move(hosts));
 //
 // "*." stands for exactly one label, as in certificates: "*.example.org" matches "a.example.org",
-// but neither "example.org" nor "b.a.example.org". A name without "*." takes precedence. Names are
-// compared without regard to case, port and a final dot, and IPv6 addresses by their value. A
-// request for an unknown host, or without a host (HTTP/1.0), goes to the handler of otherwise();
-// without that handler, the answer is 421. The handlers may be Routers.
-// tls::ServerOptions::more_certificates contains the hosts' certificates. Copies share their hosts.
-// Context: once a server uses it, any number of fibers; they park as handlers do. Before that, one
-// caller at a time may add hosts; adding does not park.
+// but neither "example.org" nor "b.a.example.org". A name without "*." takes precedence. The
+// comparison ignores case, port and a final dot, and accepts any notation of an IPv6 address. A
+// request for an unknown host, or without a host (HTTP/1.0), goes to the handler that otherwise()
+// set; without one, the response is 421. The handlers may be Routers. Copies share their hosts.
+// tls::ServerOptions::more_certificates contains the hosts' certificates.
+// Context: once a server uses the object, any number of fibers; a call parks if the handler does.
+// Before that, one caller at a time may add hosts; adding does not park.
 // Throws: std::bad_alloc. Calls that add a handler also throw std::invalid_argument if the handler
 // is empty, or if the host already has a handler.
 class Hosts {
@@ -35,7 +35,7 @@ class Hosts {
   // Sets the handler for all other requests.
   Hosts& otherwise(Handler handler);
 
-  // Answers a request with the handler of its host; the server calls this function.
+  // Passes a request to its host's handler; the server calls this function.
   // Throws: whatever the handler throws.
   void operator()(Request& request, Response& response) const;
 

@@ -1,4 +1,4 @@
-// Limits a client's requests, in bytes and time.
+// Defines limits for a client's requests, in bytes and in time.
 #pragma once
 
 #include <chrono>
@@ -9,14 +9,14 @@
 
 namespace weft::http {
 
-// kNever disables a time limit. The server answers a request that exceeds a size limit with the
+// kNever disables a time limit. If a request exceeds a size limit, the server responds with the
 // status that is listed with the limit, and closes the connection.
 struct Limits {
   // The largest size of the request line and all headers; status 431. Trailers have the same limit.
   std::size_t head_bytes = 16 * 1024;
   // The largest size of a request's target; status 414.
   std::size_t target_bytes = 8 * 1024;
-  // The largest number of headers of a request; status 431. At most kMaxHeaders.
+  // The largest number of headers in a request; status 431. At most kMaxHeaders.
   std::size_t headers = 100;
   static constexpr std::size_t kMaxHeaders = 128;
   // The largest size of a body; status 413.
@@ -27,26 +27,26 @@ struct Limits {
   // The longest wait for bytes of a body; status 408. Only time without progress counts; see
   // least_rate.
   std::chrono::nanoseconds body = std::chrono::seconds(60);
-  // The longest wait for a client that takes no bytes of its answer. Only time without progress
+  // The longest wait for a client that reads no bytes of its response. Only time without progress
   // counts.
   std::chrono::nanoseconds write = std::chrono::seconds(30);
-  // Bytes per second. `body` and `write` are budgets for waiting on a client: a wait uses time from
-  // the budget, and each byte adds 1/least_rate seconds. Only a client that is slower than this
-  // rate is disconnected, however long a transfer takes. 0: one byte restores the whole budget.
+  // In bytes per second. `body` and `write` are time budgets: waits for the client use them up, and
+  // each byte adds 1/least_rate seconds. Only a client slower than this rate is disconnected,
+  // however long a transfer takes. If the rate is 0, any byte restores the full budget.
   std::uint64_t least_rate = 1024;
-  // The server closes a connection without requests a few milliseconds after this time.
+  // After this time without a request, the server closes a connection within a few milliseconds.
   std::chrono::nanoseconds idle = std::chrono::seconds(60);
-  // The time limit of a request's Context, from the end of the request's head.
+  // The time limit of a request's Context, counted from the end of the request's head.
   std::chrono::nanoseconds request = weft::kNever;
 };
 
-// Limits one request. Each limit that is set replaces the limit of the server.
+// Limits one request. Each limit that is set replaces the server's limit.
 struct RequestLimits {
-  // The largest size of a body; at most Limits::body_bytes, which the server checks earlier.
+  // The largest size of a body; it can only lower the server's limit, Limits::body_bytes.
   std::optional<std::uint64_t> body_bytes = {};
   std::optional<std::chrono::nanoseconds> body = {};
   std::optional<std::chrono::nanoseconds> write = {};
-  std::optional<std::chrono::nanoseconds> request = {};  // Counted from set_limits().
+  std::optional<std::chrono::nanoseconds> request = {};  // Counted from the call to set_limits().
 };
 
 }  // namespace weft::http

@@ -1,4 +1,4 @@
-// Serves the live page on a server of weft-http.
+// Serves the live page on a weft-http server.
 #pragma once
 
 #include <chrono>
@@ -17,7 +17,7 @@
 namespace weft::http {
 
 // Mounts the page of <weft/live_page.hpp> at `prefix`, such as "/debug/weft", which must not end in
-// a slash. The page's "/" is at prefix + "/". Requests that only read the current state are served
+// a slash. The page itself is at prefix + "/". Requests that only read the current state are served
 // one at a time. A recording ends early if its client disconnects.
 // Context: the caller that adds the routes; does not park.
 // Throws: whatever Router::route() throws.
@@ -26,7 +26,7 @@ inline void mount_live_page(Router& router, const std::string& prefix,
   const auto one_reading = std::make_shared<Mutex>();
   const auto answer = [readers, one_reading](Request& request) -> live::Answer {
     const auto [peer, error] = request.peer_address();
-    // The client of a Unix socket has no address.
+    // A client on a Unix socket has no address, so it gets data only if `readers` is everybody.
     if (readers != live::Readers::everybody &&
         (error || !live::may_read(readers, peer, request.host()))) {
       return {403, "text/plain", "for this machine only\n"};
@@ -59,7 +59,7 @@ struct LivePageOptions {
 //
 // Context: fibers and plain threads; parks until the listener is closed or options.stop reports a
 // stop request.
-// Errors, Throws: whatever Server::serve() throws.
+// Errors, Throws: the same as for Server::serve() and the constructor of Server.
 inline net::Result<void> serve_live_page(net::TcpListener& listener,
                                          const LivePageOptions& options = {}) {
   Router router;

@@ -1,4 +1,4 @@
-// Sends the answer of a server.
+// Sends a server's response.
 #pragma once
 
 #include <concepts>
@@ -20,8 +20,8 @@ namespace weft::http {
 
 class Exchange;
 
-// Gives a talk its upgraded connection. Use either the members or the functions, which read `early`
-// first and then use the layer or the stream. asio::SyncStream uses the functions.
+// Holds the connection that upgrade() passes to `talk`. Use either the members or the functions,
+// which read `early` first, then use the layer or the stream. asio::SyncStream uses the functions.
 // Context: the talk; one caller may read and one may write at a time; reads and writes park.
 // Errors: as for net::TcpStream.
 // Throws: std::bad_alloc.
@@ -31,7 +31,7 @@ struct Upgraded {
   std::string_view early;
   // The layer on the stream; if there is one, read and write through the layer. Null: no layer.
   Layer* layer = nullptr;
-  // Requests the talk's end when the server stops; the stream is closed after the grace period.
+  // When the server stops, it asks the talk to end, and closes the stream after the grace period.
   std::stop_token stop = {};
 
   // Reads at least one byte. Takes the bytes of `early` first, then reads the layer or the stream.
@@ -47,18 +47,19 @@ struct Upgraded {
   net::Result<std::size_t> write_all(std::string_view text, const Until& until = Until::ambient()) {
     return write_all(std::as_bytes(std::span(text)), until);
   }
-  // Closes the connection, and ends calls that wait. A layer notifies its peer if it need not wait.
+  // Closes the connection and ends waiting calls. A layer notifies the peer if it can do so
+  // without waiting.
   void close() noexcept;
 };
 
 // Serves an upgraded connection: see Response::upgrade().
 using Talk = weft::detail::SharedFunction<net::Next(Upgraded)>;
 
-// Sends the answer to a request. Call send() with the whole body, or write() with one part after
+// Sends the response to a request. Call send() with the whole body, or write() with one part after
 // another. Without a Content-Length, write() sends each part as a chunk; for HTTP/1.0, a close ends
-// the body. If the handler calls neither function, the answer has the status and no body. The
+// the body. If the handler calls neither function, the response has the status and no body. The
 // status is then 500 if a Content-Length announced a body, and 503 if no status was set and the
-// request's context is over. An exception aborts a begun answer: the connection ends early.
+// request's context is over. An exception aborts a partly sent response and closes the connection.
 // Context: one fiber at a time; send() and writes park.
 // Throws: std::bad_alloc.
 class Response {
@@ -68,52 +69,51 @@ class Response {
   Response(const Response&) = delete;
   Response& operator=(const Response&) = delete;
 
-  // Sets the status, from 200 to 599, by default 200. Setters have no effect once the head has been
-  // sent.
+  // Sets the status, 200 to 599; the default is 200. No setter has an effect once the head is sent.
   void set_status(int status) noexcept;
   // Returns the status.
   [[nodiscard]] int status() const noexcept;
   // Adds a header. If the header is Content-Length, the body must have that size.
   // Throws: std::invalid_argument for a name that is not a token, a value with control characters,
-  // a Content-Length that is not a number, and for Transfer-Encoding, Connection and Date.
+  // a Content-Length that is not a number, and the names Transfer-Encoding, Connection and Date.
   void add_header(std::string_view name, std::string_view value);
   // Replaces all headers of this name with one header.
-  // Throws: exceptions of add_header(); the headers are then unchanged.
+  // Throws: whatever add_header() throws; the headers are then unchanged.
   void set_header(std::string_view name, std::string_view value);
   // Removes all headers of this name that were added before.
   void remove_header(std::string_view name) noexcept;
-  // Closes the connection after this answer.
+  // Closes the connection after this response.
   void close_after() noexcept;
 
-  // Sends the whole answer; parks until the kernel has taken it. The answer to a HEAD request
-  // states only the body's size.
-  // Errors: Errc::already_started; Errc::wrong_length, with nothing sent, if Content-Length
-  // differs; errors of the stream.
+  // Sends the whole response; parks until the kernel has taken it. The response to a HEAD request
+  // contains only the body's size.
+  // Errors: Errc::already_started; Errc::wrong_length, with nothing sent, if Content-Length is not
+  // the body's size; stream errors.
   net::Result<void> send(std::string_view body);
-  // Sends a part of the body; parks until the kernel has taken it.
-  // Errors: Errc::already_started after send(); wrong_length above Content-Length; stream errors.
+  // Sends part of the body; parks until the kernel has taken it.
+  // Errors: Errc::already_started after send(); wrong_length beyond Content-Length; stream errors.
   net::Result<void> write(std::string_view part);
   net::Result<void> write(std::span<const std::byte> part);
   // Sends `size` bytes of a file from `offset`; parks until the kernel has taken them. The caller
-  // owns the descriptor. If the file cannot be read, the answer is aborted.
+  // owns the descriptor. If the file cannot be read, the response is aborted.
   // Errors: errors of write() and of the file; Errc::wrong_length if the file ends early.
   net::Result<void> write_file(int descriptor, std::uint64_t offset, std::uint64_t size);
-  // Aborts an answer that has begun, as an exception does; the client can detect this. Has no
+  // Aborts a response that has begun, as an exception does; the client can detect this. Has no
   // effect before the head is sent.
   void break_off() noexcept;
   // Returns whether the head has been sent.
   [[nodiscard]] bool started() const noexcept;
 
-  // Answers 101 with the added headers and `protocol` as Upgrade, and gives the connection to
-  // `talk`. The connection's fiber calls `talk` after the handler; the return of `talk` closes the
-  // connection. An empty `protocol` sends nothing: `talk` must answer, as Beast's WebSocket does.
-  // Errors: Errc::already_started; unsupported if no upgrade is requested or the body is unread.
+  // Answers with 101, the added headers and `Upgrade: <protocol>`. After the handler, the
+  // connection's fiber calls `talk` with the connection, which closes when `talk` returns. If
+  // `protocol` is empty, nothing is sent, and `talk` must answer, as Beast's WebSocket does.
+  // Errors: Errc::already_started; unsupported if no upgrade was requested or the body is unread.
   net::Result<void> upgrade(std::string_view protocol,
                             weft::detail::SharedFunction<void(Upgraded)> talk);
-  // Works like upgrade() above, for a `talk` that returns a net::Next. After Next::idle, the
-  // connection has no running fiber and no stack, and Limits::idle does not close it. The server
-  // calls `talk` again when there is data to read, and a last time when the server stops. `talk`
-  // must process `early` and its own buffers before it returns Next::idle.
+  // Works like upgrade() above, for a `talk` that returns a net::Next. After `talk` returns
+  // Next::idle, the connection has no running fiber and no stack, and Limits::idle does not close
+  // it. The server calls `talk` again when there is data to read, and one last time when the server
+  // stops. `talk` must process `early` and its own buffers before it returns Next::idle.
   template <class T>
   requires std::same_as<std::invoke_result_t<T&, Upgraded>, net::Next> net::Result<void> upgrade(
       std::string_view protocol, T talk) {

@@ -17,65 +17,65 @@
 
 namespace weft::http {
 
-// Configures the requests that check whether a server works.
+// Configures the requests that check whether a server is working.
 struct HealthCheck {
-  // Within `wait`, a GET of this target ("/health") must return a status below 400, and a body of
-  // at most 64 KiB. Empty: no checks.
+  // Within `wait`, a GET request for this target, such as "/health", must return a status below 400
+  // and a body of at most 64 KiB. Empty: no checks.
   std::string target = {};
   // The time between two checks of a server.
   std::chrono::nanoseconds every = std::chrono::seconds(5);
-  // The longest wait for the answer.
+  // The longest wait for the response.
   std::chrono::nanoseconds wait = std::chrono::seconds(2);
 };
 
 struct ReverseProxyOptions {
-  // The URLs of the servers: {"http://127.0.0.1:9001", "http://127.0.0.1:9002"}.
+  // The URLs of the servers, such as {"http://127.0.0.1:9001", "http://127.0.0.1:9002"}.
   std::vector<std::string> origins = {};
-  // Options for the connections to the servers. Redirects go to the proxy's client, whatever
+  // Options for the connections to the servers. The proxy relays redirects to its client, whatever
   // max_redirects is; `cookies` must be null.
   ClientOptions client = {};
   // Options for the headers of forwarded requests. Upgrades use the layer `client.secure`.
   ForwardOptions forward = {};
-  // The time limit of an attempt: from the wait for a connection to the head of the server's
-  // answer. The time stops while the client sends a part of a request's body, and restarts from 0
-  // afterwards. At the limit, the attempt fails. Upgrades have the same limit. kNever: no limit.
+  // The time limit of an attempt, from the wait for a connection to the head of the server's
+  // response. The timer stops while the proxy reads a part of the client's body, and then restarts
+  // from zero. Upgrades have the same limit. kNever: no limit.
   std::chrono::nanoseconds answer = std::chrono::minutes(1);
-  // How long a server receives no requests after a failure, if another server has not failed.
+  // For this time after a failed attempt, the proxy prefers servers that have not failed.
   std::chrono::nanoseconds rest = std::chrono::seconds(5);
-  // The checks of all servers. After a failed check, a server gets no requests while another server
-  // passes its check and does not rest.
+  // Configures the checks of all servers. After a failed check of a server, the proxy prefers
+  // servers that passed their last checks and had no failed attempt within `rest`.
   HealthCheck health = {};
   // Called for each failed attempt, in the request's fiber. Empty: not called.
   std::function<void(const Request&, std::string_view origin, std::error_code)> on_error = {};
 };
 
-// Holds figures of a server behind a proxy. The figures may be stale.
+// Holds figures about a server behind a proxy. The figures may be stale.
 struct OriginStats {
   std::string origin;
   bool is_healthy = true;      // The last check succeeded, or there was no check.
-  bool rests = false;          // An attempt has failed within ReverseProxyOptions::rest.
+  bool rests = false;          // An attempt failed less than ReverseProxyOptions::rest ago.
   std::size_t running = 0;     // Requests being forwarded, without upgraded connections.
   std::uint64_t requests = 0;  // Attempts so far.
-  std::uint64_t failures = 0;  // Failed attempts that show a fault of the server.
+  std::uint64_t failures = 0;  // Failed attempts that indicate a server fault.
 };
 
 // Forwards each request to the healthy server with the fewest running requests, and streams bodies
 // in both directions. Relays upgrades, such as WebSockets. After a failed attempt, the proxy tries
-// the other servers, unless it has begun to read the request's body. Unless the server refused the
-// connection, a further try also requires an idempotent method (GET, HEAD, OPTIONS, TRACE, PUT,
-// DELETE). The proxy answers with 502 if all attempts fail, and with 504 if the last attempt took
-// too long. It never repeats a request that a server has answered completely, with any status.
+// the other servers, unless it has begun to read the request's body. If the server has not refused
+// the connection, the proxy tries again only with an idempotent method (GET, HEAD, OPTIONS, TRACE,
+// PUT, DELETE). It answers with 502 if all attempts fail, and with 504 if the last attempt took too
+// long. It never repeats a request that a server has answered completely, whatever the status.
 //
 //   ReverseProxy proxy({.origins = {"http://127.0.0.1:9001", "http://127.0.0.1:9002"}});
 //
-// `std::ref(proxy)` is the Handler of a Server, whose max_running or pool limits the running
+// Pass `std::ref(proxy)` as the Handler of a Server, whose max_running or pool limits the running
 // requests. ClientOptions::max_per_host should be at least this limit.
 // Context: any number of fibers; calls and the destructor park.
 // Throws: std::bad_alloc.
 // Lifetime: the proxy must outlive its calls, and must not outlive the runtime.
 class ReverseProxy {
  public:
-  // Starts a fiber for the checks of each server, if HealthCheck::target is not empty.
+  // Starts one fiber per server for its checks, if HealthCheck::target is not empty.
   // Throws: exceptions of go(); std::invalid_argument, which names the invalid option. Origins must
   // be http or https URLs without a path; https requires client.secure.
   explicit ReverseProxy(ReverseProxyOptions options);
@@ -84,7 +84,7 @@ class ReverseProxy {
   ReverseProxy(const ReverseProxy&) = delete;
   ReverseProxy& operator=(const ReverseProxy&) = delete;
 
-  // Forwards a request to a server, and relays the server's answer.
+  // Forwards a request to a server, and relays the server's response.
   void operator()(Request& request, Response& response);
 
   // Returns the state of each server, in the order of the options.

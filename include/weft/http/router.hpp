@@ -11,7 +11,7 @@
 
 namespace weft::http {
 
-// Answers a request, or calls `next`, the wrapped handler, which is valid only during the call.
+// Answers a request, or calls the wrapped handler `next`, which is valid until the call ends.
 using Middleware = weft::detail::SharedFunction<void(Request&, Response&, const Handler& next)>;
 
 // Works as a Handler that selects another Handler by method and path:
@@ -20,13 +20,13 @@ using Middleware = weft::detail::SharedFunction<void(Request&, Response&, const 
 //   router.use(log).get("/users/{id}", show_user).get("/files/{path...}", send_file);
 //   Server server(std::move(router));
 //
-// `{name}` matches a non-empty segment of a path, `{name...}` all remaining segments, possibly
-// none. Among the routes of a method, a literal segment takes precedence over `{name}`, from left
+// `{name}` matches a non-empty segment of a path, and `{name...}` matches all remaining segments,
+// if any. Among the routes of a method, a literal segment takes precedence over `{name}`, from left
 // to right. Segments are decoded before the comparison. The router answers an unknown path with
-// 404, and an unknown method with 405 and Allow. A HEAD request uses the GET handler if there is no
-// route for HEAD. The answer to "OPTIONS *" is 204, with all methods in Allow. A running handler's
-// fiber bears the name of the route, such as "GET /users/{id}"; for any(), only the pattern. While
-// middleware runs, the fiber keeps its former name. Copies share their routes.
+// 404, and an unknown method with 405 and an Allow header. A HEAD request uses the GET handler if
+// there is no route for HEAD. The response to "OPTIONS *" is 204, with all methods in Allow. A
+// handler's fiber is named after the route, such as "GET /users/{id}", or after the pattern for
+// any(). While middleware runs, the fiber keeps its former name. Copies share their routes.
 // Context: once a server uses it, any number of fibers; they park as handlers do. Before that, one
 // caller at a time may add routes; adding does not park.
 // Throws: std::bad_alloc; functions that add a route also throw whatever route() throws.
@@ -35,7 +35,7 @@ class Router {
   // Makes a router without routes, which answers every request with 404.
   Router();
 
-  // Adds a route. `method` is any token, such as "QUERY", in exact case.
+  // Adds a route. `method` is any token, such as "QUERY", and is case-sensitive.
   // Throws: std::invalid_argument for a method that is not a token, a pattern without a leading
   // slash or with a misplaced brace, an empty handler, or a second handler for the route.
   Router& route(std::string_view method, std::string_view pattern, Handler handler);
@@ -57,7 +57,7 @@ class Router {
   }
   // Adds a route for every method for which this pattern has no other route.
   Router& any(std::string_view pattern, Handler handler);
-  // Wraps all routes, and the answers 404 and 405, in `middleware`; the first one is outermost.
+  // Wraps all routes and the 404 and 405 responses; the first middleware added is outermost.
   Router& use(Middleware middleware);
 
   // These overloads exist only for their error messages.
@@ -101,7 +101,7 @@ class Router {
 #undef WEFT_FOR_A_ROUTE
 
   // Answers a request with the handler of its route; the server calls this function.
-  // Throws: as the handler.
+  // Throws: what the handler throws.
   void operator()(Request& request, Response& response) const;
 
  private:
@@ -112,11 +112,11 @@ class Router {
   std::shared_ptr<Routes> routes_;
 };
 
-// Returns a handler that calls `handler` with these limits; see Request::set_limits(). If a request
-// announces a body above the limit, the answer is 413, and `handler` is not called. A route's
-// limits replace the limits that middleware has set.
+// Returns a handler that sets the limits of the request (see Request::set_limits()) and calls
+// `handler`. If a request announces a body above the limit, the response is 413, and `handler` is
+// not called. A route's limits replace the limits that middleware has set.
 // Context: plain value.
-// Throws: std::bad_alloc; std::invalid_argument for an empty handler, and for a time of 0 or less.
+// Throws: std::bad_alloc; std::invalid_argument for an empty handler or a time limit of 0 or less.
 [[nodiscard]] Handler limited(const RequestLimits& limits, Handler handler);
 
 }  // namespace weft::http

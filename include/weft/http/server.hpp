@@ -34,17 +34,17 @@
 namespace weft::http {
 
 // Answers requests. A server calls a Handler in a fiber for each request, in the request's context
-// (context.hpp). If the handler throws, the server answers 500, or closes the connection if the
-// answer has begun. Copies of a Handler share a move-only callable.
+// (context.hpp). If the handler throws, the server answers with 500, or closes the connection if
+// the response has begun. If the callable is move-only, copies of a Handler share it.
 using Handler = weft::detail::SharedFunction<void(Request&, Response&)>;
 
 // Describes an answered request, for an access log.
 struct Access {
   // If the request was refused, holds only what the server had parsed, possibly nothing.
   const Request& request;
-  int status;                         // 0 if the connection broke first.
-  std::uint64_t bytes;                // The number of bytes of the body that were sent.
-  std::chrono::nanoseconds duration;  // The time from the end of the head to the end of the answer.
+  int status;                         // 0 if the connection broke before the end of the response.
+  std::uint64_t bytes;                // The number of body bytes sent.
+  std::chrono::nanoseconds duration;  // The time from the last head byte to the last response byte.
   // Why the connection broke, or why the request was refused or not read to its end (an http::Errc,
   // or weft::Errc::timed_out). Empty: no error.
   std::error_code error = {};
@@ -52,41 +52,41 @@ struct Access {
 
 struct ServerOptions {
   Limits limits = {};
-  // The largest number of running handlers; connections without a request take no slot.
+  // The number of slots: at most this many handlers run at once. Idle connections need no slot.
   std::size_t max_running = kUnlimited;
-  // The largest number of requests that wait for a slot. Further requests, and requests that wait
-  // until Limits::request ends, are answered with 503 and Retry-After.
+  // The largest number of requests that wait for a slot. Further requests, and requests that are
+  // still waiting when Limits::request has passed, are answered with 503 and Retry-After.
   std::size_t max_queued = 0;
-  // The value of Retry-After in the 503 answer.
+  // The value of Retry-After in the 503 response.
   std::chrono::seconds retry_after = std::chrono::seconds(1);
   // Replaces max_running: handlers run in this pool, which may have other tasks and must outlive
-  // the server. If the pool refuses a request, the answer is 503. Handlers in a pool have stacks of
-  // PoolOptions::stack_size, other handlers of RuntimeOptions::stack_size.
+  // the server. If the pool refuses a request, the response is 503. A handler's stack size is
+  // PoolOptions::stack_size in a pool, and otherwise RuntimeOptions::stack_size.
   FiberPool* pool = nullptr;
-  // The largest number of served connections. Each listener accepts one more, which waits; further
-  // connections wait in its backlog.
+  // The largest number of served connections. Each listener accepts one more connection, which
+  // waits; further connections stay in the listener's backlog.
   std::size_t max_connections = kUnlimited;
-  // The layer below HTTP: tls::server_layer(context). The connection's fiber performs the handshake
-  // when the client's first bytes arrive, within Limits::head. Empty: no layer.
+  // The layer below HTTP, such as tls::server_layer(context). The connection's fiber performs the
+  // handshake when the client's first bytes arrive, within Limits::head. Empty: no layer.
   ServerLayer secure = {};
-  // Selects connections with a PROXY header, which precedes TLS; see Request::peer_address().
+  // Specifies which peers send a PROXY header before TLS begins; see Request::peer_address().
   net::ProxyProtocol proxy_protocol = {};
-  // The proxies whose forwarding headers are trusted: see Request::client_address().
+  // The proxies whose forwarding headers are trusted; see Request::client_address().
   TrustedProxies trusted_proxies = {};
-  // Compresses answers for clients that request it. Empty: no compression.
+  // Compresses responses for clients that request compression. Empty: no compression.
   std::optional<Compression> compression = {};
-  // Called after each answer, in the connection's fiber, even for a refused head. Empty: not
+  // Called after each response, in the connection's fiber, even if the head was refused. Empty: not
   // called.
   std::function<void(const Access&)> on_access = {};
-  // Receives exceptions of handlers (before the 500), talks and on_access. Empty: a line on stderr.
+  // Receives exceptions of handlers, upgraded connections and on_access. Empty: they go to stderr.
   std::function<void(std::exception_ptr)> on_exception = {};
-  // How long requests may continue after stop(), before their connections are closed.
+  // How long requests may continue after stop() before their connections are closed.
   std::chrono::nanoseconds grace = std::chrono::seconds(10);
-  // A stop request of this token, for example StopOnSignal::get_token(), has the effect of
+  // A stop request through this token, such as StopOnSignal::get_token(), has the same effect as
   // Server::stop().
   std::stop_token stop = {};
-  // The server's label in the metrics, and the name of its connections' fibers. Empty: the label
-  // "http", and no fiber name.
+  // The server's label in the metrics, and the name of its connections' fibers. Empty: the label is
+  // "http", and the fibers have no name.
   std::string name = {};
 };
 
@@ -97,18 +97,18 @@ struct ServerStats {
   std::uint64_t requests = 0;     // Valid requests so far.
   // Requests answered with 503 for lack of a slot, and TLS handshakes refused for overload.
   std::uint64_t refused = 0;
-  std::uint64_t malformed = 0;      // Other refused heads; failed TLS handshakes and PROXY headers.
+  std::uint64_t malformed = 0;      // Refused heads, other failed handshakes, bad PROXY headers.
   std::uint64_t accept_pauses = 0;  // How often accept() failed and was retried later.
-  // Connections answered with 503 at once, for lack of descriptors or of a fiber.
+  // Connections that were answered with 503 at once, because descriptors or fibers ran out.
   std::uint64_t turned_away = 0;
 };
 
-// States what a request waits for.
+// States what a request is waiting for.
 enum class RequestState : std::uint8_t {
   reading_head,  // The client has not sent all of the head.
-  handling,      // The handler runs, or waits for something other than the client.
-  reading_body,  // The server waits for bytes of the body.
-  writing,       // The server waits for the client to read bytes of the answer.
+  handling,      // The handler is running, or is waiting, but not for the client.
+  reading_body,  // The server is waiting for bytes of the body.
+  writing,       // The server is waiting for the client to read the response.
 };
 // Returns the name of the state, such as "reading body".
 // Context: plain value.
@@ -120,11 +120,11 @@ struct RequestInProgress {
   std::uint64_t fiber = 0;       // this_fiber::id() of the fiber that reads or handles the request.
   std::string method;            // At most 16 characters; empty until the head is complete.
   std::string target;            // At most 256 characters; empty until the head is complete.
-  std::chrono::nanoseconds age;  // Since the first read of the request.
+  std::chrono::nanoseconds age;  // The time since the first read of the request.
   // The received bytes, including the head, and possibly bytes of the next request.
   std::uint64_t received = 0;
   std::uint64_t sent = 0;  // The sent bytes, including the head; counted when a write ends.
-  std::string route;       // The title of the route; "none" before a router has found it.
+  std::string route;       // Such as "GET /users/{id}"; "none" until a router selects a route.
   RequestState state = RequestState::handling;
   // How long the server has been waiting for the client; 0 if it is not waiting.
   std::chrono::nanoseconds waiting{};
@@ -133,7 +133,7 @@ struct RequestInProgress {
 class ServerCore;
 
 // Answers requests on the connections of its listeners. A connection without a request has no
-// running fiber and no stack. The next request of the connection may run in another fiber.
+// running fiber and no stack. The connection's next request may run in another fiber.
 // Context: fibers and plain threads of a runtime; serve(), shutdown() and the destructor park.
 // Throws: std::bad_alloc; serve() also throws whatever go() throws.
 class Server {
@@ -153,12 +153,12 @@ class Server {
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  // Accepts connections, as net::Server does, until stop(), shutdown(), a stop request of
-  // ServerOptions::stop, or the close of a listener. After stop() or a stop request, serve() shuts
-  // down as shutdown() does, with ServerOptions::grace. serve() retries when descriptors or memory
-  // run out. Several calls may run at once, in fibers of one runtime; listeners that share a port
-  // (net::listen_shared) accept independently.
-  // Errors: the error that ended a listener; none if one of the events above ends serve(). A
+  // Accepts connections, as net::Server does, until stop(), shutdown(), a stop request through
+  // ServerOptions::stop, or until a listener is closed. After stop() or a stop request, serve()
+  // shuts down as shutdown() does, with ServerOptions::grace. serve() retries when descriptors or
+  // memory run out. Several calls may run at once, in fibers of one runtime; listeners that share a
+  // port (net::listen_shared) accept independently.
+  // Errors: the error that ended a listener; no error if one of the events above ends serve(). A
   // UnixListener's connections have no address, so Request::peer_address() returns an error.
   net::Result<void> serve(std::span<const net::AnyListener> listeners);
   net::Result<void> serve(std::span<net::TcpListener> listeners);
@@ -170,21 +170,21 @@ class Server {
   // repeatedly, even before serve().
   void stop() noexcept;
 
-  // Ends the server. Closes connections without a request at once, and other connections after
-  // their answer. A client that has not sent a request yet has half a second to send a request.
-  // Parks until all connections are closed. At the deadline, ends the contexts of the remaining
-  // requests, closes their connections and waits for the handlers. Another caller's
-  // shutdown(Deadline::past()), or the end of the grace period after stop(), ends this grace period
-  // early. A stop request does not. In a handler, talk or access log, shutdown() waits neither for
-  // connections of callers of shutdown(), nor, after the deadline, for any handler.
-  // Returns: true if all these connections ended before the deadline.
+  // Ends the server. Closes idle connections at once, and other connections after their response. A
+  // client that has not sent a request yet has half a second to send its first one. Parks until all
+  // connections are closed. At the deadline, cancels the contexts of the remaining requests, closes
+  // their connections and waits for the handlers. Another shutdown() with an earlier deadline, or
+  // the end of ServerOptions::grace after stop(), ends this wait early; a stop request for the
+  // caller does not. A call from a handler, talk or on_access does not wait for connections that
+  // have called shutdown() themselves. After the deadline, such a call waits for no handler.
+  // Returns: true if all connections that shutdown() waits for ended before the deadline.
   bool shutdown(Deadline grace);
 
-  // Returns figures that may be stale.
+  // Returns statistics, which may be stale.
   [[nodiscard]] ServerStats stats() const noexcept;
 
-  // Returns the oldest unfinished requests, the oldest first: at most `most`, and at most 256. The
-  // call takes time in proportion to the number of connections.
+  // Returns up to min(most, 256) unfinished requests, the oldest first. The call takes time in
+  // proportion to the number of connections.
   [[nodiscard]] std::vector<RequestInProgress> longest_requests(std::size_t most = 20) const;
 
   // Does the same as longest_requests(), but orders the requests by the time for which the server

@@ -12,14 +12,14 @@
 
 namespace weft::http {
 
-// Identifies a span: one part of the work that a trace records. A trace may cross many services.
+// Identifies a span, which is one step of a trace. A trace may cross many services.
 // Context: plain value.
 // Throws: std::bad_alloc.
 struct TraceContext {
   std::array<std::uint8_t, 16> trace_id{};
   std::array<std::uint8_t, 8> span_id{};
   bool is_sampled = false;   // The sender may have recorded its span.
-  std::string tracestate{};  // Vendors' items, which are passed on; may be empty.
+  std::string tracestate{};  // The tracestate header's value; may be empty.
 
   // Begins a trace, with random ids.
   [[nodiscard]] static TraceContext make(bool is_sampled = true);
@@ -41,8 +41,8 @@ struct TraceContext {
 [[nodiscard]] const TraceContext* current_trace() noexcept;
 
 // Returns the client's span and tracestate (of at most 512 bytes) from this request; this span is
-// the parent of the handler's span. Returns nothing if the client sent no valid span, or several;
-// the handler's span then begins a trace.
+// the parent of the handler's span. Returns nothing if the request has no valid traceparent header,
+// or more than one; the handler's span then begins a trace.
 // Context: the request's handler; does not park.
 // Throws: std::bad_alloc.
 [[nodiscard]] std::optional<TraceContext> received_trace(const Request& request);

@@ -16,19 +16,19 @@ struct Url {
   std::uint16_t port = 80;
   std::string target = "/";  // The path and the query as sent in a request; without the fragment.
 
-  // Parses "https://example.org:8443/a?b#c". A user, a password, or bytes that must be encoded make
-  // the URL malformed.
+  // Parses a URL such as "https://example.org:8443/a?b#c". A URL with a user, a password, or bytes
+  // that must be encoded is malformed.
   // Errors: Errc::unsupported for another scheme, otherwise Errc::malformed_url.
   static net::Result<Url> parse(std::string_view text);
   // Returns the target of a link or redirect at this URL: "https://a/b", "//a/b", "/b", "b", "?c".
   // Percent-encodes spaces and non-ASCII bytes, as browsers do.
-  // Errors: the same as for parse(). Such bytes in the host make the URL malformed.
+  // Errors: the same as for parse(). A host with spaces or non-ASCII bytes is malformed.
   [[nodiscard]] net::Result<Url> resolve(std::string_view link) const;
 
   // Returns the value of a Host header: "example.org", "example.org:8080", "[::1]". The value omits
   // the scheme's default port, and an address's zone, which is local to this machine.
   [[nodiscard]] std::string authority() const;
-  // Returns a text that parse() accepts, which includes an address's zone.
+  // Returns a string that parse() accepts, including an address's zone.
   [[nodiscard]] std::string to_string() const;
 
   friend bool operator==(const Url& left, const Url& right) = default;

@@ -24,20 +24,20 @@
 namespace weft::http {
 
 struct WebSocketOptions {
-  // The limit in bytes of a decompressed message; a larger message ends the connection with 1009.
+  // The largest size of a decompressed message; a larger message ends the connection with 1009.
   std::size_t message_bytes = 1024 * 1024;
-  // The largest number of frames of a message; more frames end the connection with 1008.
+  // The largest number of frames in a message; more frames end the connection with 1008.
   std::size_t fragments = 4096;
-  // After this time without data, receive() sends a ping; after the same time again, the connection
-  // ends. kNever: no pings.
+  // After this time without data, receive() sends a ping; if the same time passes again without
+  // data, the connection ends. kNever: no pings.
   std::chrono::nanoseconds ping = std::chrono::seconds(30);
-  // The time limit for a message, first byte to last; after it, the connection ends with 1008.
+  // A message that takes longer, from its first byte to its last, ends the connection with 1008.
   std::chrono::nanoseconds message = std::chrono::seconds(60);
   // The time limit for the kernel to take one frame; a longer wait ends the connection.
   std::chrono::nanoseconds write = std::chrono::seconds(30);
   // The time limit for the peer's close frame.
   std::chrono::nanoseconds close = std::chrono::seconds(5);
-  // Subprotocols, the preferred first. A client offers its list; a server selects the first
+  // Subprotocols in order of preference. A client offers its list; a server selects the first
   // protocol in its own list that the client offers.
   std::vector<std::string> protocols = {};
   // Compresses messages of at least `compress_bytes` if the peer agrees; needs zlib.
@@ -57,14 +57,14 @@ struct Message {
 };
 
 // Sends and receives messages. A WebSocket answers pings and the peer's close frame while a caller
-// is in receive(). If its server stops, receive() closes the connection with 1001.
+// is in receive(). If the server stops, receive() closes the connection with 1001.
 // Context: fibers and plain threads, any number of callers; all calls with an Until park.
 // Throws: std::bad_alloc.
-// Ordering: as net::TcpStream.
+// Ordering: the same as for net::TcpStream.
 // Lifetime: a server's WebSocket lives while its talk runs, or while pointers from on_open exist.
 class WebSocket {
  public:
-  class Core;  // For the library only, as is the constructor.
+  class Core;  // Only the library uses Core and the constructor.
   // Wraps a connection.
   explicit WebSocket(Core& core) noexcept : core_(core) {}
   WebSocket(const WebSocket&) = delete;
@@ -72,32 +72,32 @@ class WebSocket {
 
   // Receives the next message. The caller may repeat the call after weft::Errc::timed_out or
   // cancelled. If the peer leaves a ping unanswered, the connection ends with timed_out.
-  // Errors: weft::Errc::end_of_stream after a close handshake or the server's stop;
-  // Errc::unexpected_end without a handshake; Errc::malformed_frame, message_too_large and
+  // Errors: weft::Errc::end_of_stream after a close handshake or a server stop;
+  // Errc::unexpected_end if the stream ends earlier; Errc::malformed_frame, message_too_large and
   // message_too_slow, which close the connection with 1002, 1007, 1008 or 1009; Errc::unsupported
   // outside the handlers of a WebSocketHandlers; the errors of the stream.
   net::Result<Message> receive(const Until& until = Until::ambient());
 
-  // Sends a message, and returns when the kernel has taken it. An error in the middle of a message
-  // ends the connection.
+  // Sends a message, and returns once the kernel has accepted it. An error in the middle of a
+  // message ends the connection.
   // Errors: weft::Errc::closed after a close; weft::Errc::timed_out, cancelled; the errors of the
   // stream. If `text` is not UTF-8, send_text() sends nothing and returns Errc::malformed_frame.
   net::Result<void> send_text(std::string_view text, const Until& until = Until::ambient());
-  // Sends a message of any bytes, as send_text() sends a text.
+  // Does the same as send_text(), for a message of any bytes.
   net::Result<void> send_binary(std::span<const std::byte> data,
                                 const Until& until = Until::ambient());
 
-  // Performs the close handshake and ends the connection, within WebSocketOptions::close. Messages
-  // that arrive before the peer's close frame are dropped. A further call has no effect.
+  // Performs the close handshake within WebSocketOptions::close, and ends the connection.
+  // Messages that arrive before the peer's close frame are dropped. A further call has no effect.
   // Errors: std::errc::invalid_argument for a code that must not be sent, and for a reason that is
   // longer than 123 bytes or not UTF-8; weft::Errc::timed_out, cancelled; the errors of the stream.
   net::Result<void> close(std::uint16_t code = 1000, std::string_view reason = {},
                           const Until& until = Until::never());
 
-  // Returns the code of the peer's close; 1005 if the close had no code, and 0 before the close.
+  // Returns the code in the peer's close frame; 1005 if the frame has none, 0 before it arrives.
   // Call this function and close_reason() after receive() has returned weft::Errc::end_of_stream.
   [[nodiscard]] std::uint16_t close_code() const noexcept;
-  // Returns the reason of the peer's close, which may be empty.
+  // Returns the reason in the peer's close frame, which may be empty.
   [[nodiscard]] std::string_view close_reason() const noexcept;
   // Returns the selected subprotocol; empty if there is none.
   [[nodiscard]] std::string_view protocol() const noexcept;
@@ -106,7 +106,7 @@ class WebSocket {
   Core& core_;
 };
 
-// Accepts a WebSocket for a `talk` of any type; accept_websocket() calls this function.
+// Implements accept_websocket() for every type of `talk`.
 // Context: the handler's fiber; parks only to send the 400 or 426 that refuses a request.
 // Errors, Throws: the same as for accept_websocket().
 net::Result<void> accept_talk(Request& request, Response& response,
@@ -115,7 +115,7 @@ net::Result<void> accept_talk(Request& request, Response& response,
 
 // Answers a handshake, and calls `talk` in the connection's fiber after the handler has returned.
 // The connection closes with code 1000 when `talk` returns, or with 1011 if it throws. The call
-// does not check Origin: a handler that serves browsers with cookies must check this header first.
+// does not check Origin, so a handler that relies on a browser's cookies must check it first.
 // Context: the handler's fiber; parks only to send the 400 or 426 that refuses a request.
 // Errors: Errc::unsupported for a request that is not a valid handshake; the call has then answered
 // with 400 or 426.
@@ -127,8 +127,8 @@ net::Result<void> accept_websocket(Request& request, Response& response, Talk ta
 }
 
 // Serves a WebSocket that has no running fiber and no stack while it waits for a message. Only one
-// handler runs at a time. Any fiber may send and close through the pointer of on_open. From
-// on_close on, sends return weft::Errc::closed, and close() has no effect.
+// handler runs at a time. Any fiber may send and close through the pointer that on_open receives.
+// Once on_close is called, send calls return weft::Errc::closed, and close() has no effect.
 struct WebSocketHandlers {
   // Called first. This handler may be empty.
   weft::detail::SharedFunction<void(const std::shared_ptr<WebSocket>&)> on_open = {};
@@ -164,8 +164,8 @@ struct WebSocketCall {
 // Connects to a server and performs the handshake; `until` can end each wait. Follows no redirect.
 // The connection is closed without a close handshake when the last pointer is destroyed.
 // Context: fibers and plain threads; parks.
-// Errors: weft::Errc::timed_out, cancelled; codes of ErrorKind::malformed; Errc::unsupported for an
-// answer that refuses the handshake or selects an option not offered; Errc::unexpected_end,
+// Errors: weft::Errc::timed_out, cancelled; codes of ErrorKind::malformed; Errc::unsupported if the
+// response refuses the handshake or selects an option not offered; Errc::unexpected_end,
 // head_too_large; the errors of dial(), the layer and the stream.
 // Throws: std::bad_alloc, and whatever go() throws.
 net::Result<std::shared_ptr<WebSocket>> open_websocket(const WebSocketCall& call,

@@ -17,11 +17,11 @@ class Address {
   // Makes the address 0.0.0.0:0.
   Address() noexcept : Address(any_v4(0)) {}
 
-  // Returns the address of all interfaces.
+  // Returns the IPv4 address of all interfaces, 0.0.0.0.
   [[nodiscard]] static Address any_v4(std::uint16_t port) noexcept;
-  // Returns the IPv6 address of all interfaces: "[::]".
+  // Returns the IPv6 address of all interfaces, "[::]".
   [[nodiscard]] static Address any_v6(std::uint16_t port) noexcept;
-  // Returns the loopback address, 127.0.0.1. A listener at port 0 gets a free port.
+  // Returns the IPv4 loopback address, 127.0.0.1. If `port` is 0, a listener gets a free port.
   [[nodiscard]] static Address loopback_v4(std::uint16_t port) noexcept;
   // Returns the IPv6 loopback address, "[::1]".
   [[nodiscard]] static Address loopback_v6(std::uint16_t port) noexcept;

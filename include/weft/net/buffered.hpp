@@ -36,7 +36,7 @@ concept WritesBytes = requires(Stream& stream, std::span<const std::byte> data,
   { stream.write_all(data, until) } -> std::same_as<Result<std::size_t>>;
 };
 
-// A stream type without a member read_some() or write_all() needs free functions, as io::Watch has.
+// Calls a free read_some() or write_all() if the stream lacks the member, as io::Watch does.
 template <class Stream>
 [[nodiscard]] ByteSource source_of(Stream& stream) noexcept {
   return {&stream, [](void* object, std::span<std::byte> buffer, const Until& until) {
@@ -88,23 +88,23 @@ struct std::is_error_code_enum<weft::net::ReadErrc> : std::true_type {};
 namespace weft::net {
 
 struct ReaderOptions {
-  // The initial size of the buffer in bytes; at least 1. A peek() may always have this size.
+  // The buffer's initial size in bytes, at least 1. A peek() of this size is always allowed.
   std::size_t capacity = 4096;
   std::size_t longest = 65'536;  // The largest size of a line without '\n', or of a peek().
 };
 
-// Reads a stream by lines, delimiters and sizes. The stream is a TcpStream, UnixStream,
-// tls::Stream, io::Watch, or any type with a read_some() like TcpStream's. The caller owns the
-// stream, which must not move and must outlive the reader. All reads must use the reader, because
-// it reads ahead. Another caller may write to the stream. After an error of the stream, the caller
+// Reads lines, delimited data and given numbers of bytes from a stream. The stream is a TcpStream,
+// UnixStream, tls::Stream, io::Watch, or any type with a read_some() like TcpStream's. The caller
+// owns the stream, which must not move and must outlive the reader. All reads must use the reader,
+// because it reads ahead. Another caller may write to the stream. After a stream error, the caller
 // may repeat the call, because received bytes stay in the buffer. Views are valid until the next
-// call. The first read allocates the buffer. Long lines double it, up to twice `longest` at most.
-// Context: fibers and plain threads, one caller at a time; reads park as the stream's reads do, if
-// the buffer does not hold enough bytes.
+// call. The first read allocates the buffer, which grows for long lines, up to twice `longest`.
+// Context: fibers and plain threads, one caller at a time; if the buffer does not hold enough
+// bytes, reads park as the stream's reads do.
 // Errors: Errc::end_of_stream if no byte is left. ReadErrc::truncated: the stream ended within the
 // line or the requested bytes; `value` holds the bytes before that end, which count as read.
-// ReadErrc::too_long: the line or the size exceeds its limit; nothing is read. Errors of the
-// stream.
+// ReadErrc::too_long: the line or the size exceeds its limit in ReaderOptions; all bytes stay
+// unread. Any error that the stream returns.
 // Throws: std::bad_alloc.
 class BufferedReader {
  public:
@@ -119,16 +119,16 @@ class BufferedReader {
 
   // Returns the next line without its terminator, "\n" or "\r\n".
   Result<std::string_view> read_line(const Until& until = Until::ambient());
-  // Returns the bytes before the next `delimiter`, which is also read.
+  // Returns the bytes before the next `delimiter`, and skips the delimiter.
   Result<std::string_view> read_until(char delimiter, const Until& until = Until::ambient());
   // Returns the next `size` bytes.
   Result<std::string_view> read_exactly(std::size_t size, const Until& until = Until::ambient());
-  // Fills `buffer`, which may exceed `longest`. After any error, `value` bytes count as read.
+  // Fills a `buffer` of any size. After any error, it holds `value` bytes, which count as read.
   Result<std::size_t> read_exactly(std::span<std::byte> buffer,
                                    const Until& until = Until::ambient());
   // Reads at least one byte: from the buffer or, if it is empty, by one read of the stream.
   Result<std::size_t> read_some(std::span<std::byte> buffer, const Until& until = Until::ambient());
-  // Returns the next `size` bytes, which stay unread. After an error, `value` is incomplete.
+  // Returns the next `size` bytes, which stay unread. After an error, returns fewer than `size`.
   Result<std::string_view> peek(std::size_t size, const Until& until = Until::ambient());
 
   // Returns the bytes that were read ahead.
@@ -146,15 +146,15 @@ class BufferedReader {
   std::size_t end_ = 0;
 };
 
-// Gathers small writes to a stream of any type with a write_all() like TcpStream's. The caller owns
-// the stream, which must not move, and must outlive the writer. Another caller may read from the
-// stream. After an error, unwritten bytes of the buffer stay there, so flush() may be repeated.
+// Gathers small writes to a stream, whose type must have a write_all() like TcpStream's. The caller
+// owns the stream, which must not move, and must outlive the writer. Another caller may read from
+// the stream. After an error, unwritten bytes stay in the buffer, so flush() may be repeated.
 // Context: fibers and plain threads, one caller at a time; writes and flush() park.
 // Errors: errors of the stream.
 // Throws: std::bad_alloc.
 class BufferedWriter {
  public:
-  // Makes a writer to `stream` with a buffer of `capacity` bytes. 0: writes are unbuffered.
+  // Makes a writer to `stream` with a buffer of `capacity` bytes. With 0, writes are unbuffered.
   template <class Stream>
   explicit BufferedWriter(Stream& stream, std::size_t capacity = 4096) noexcept
       : BufferedWriter(detail::sink_of(stream), capacity) {}
@@ -164,7 +164,7 @@ class BufferedWriter {
   ~BufferedWriter() = default;
 
   // Puts `data` into the buffer, which is flushed first if there is no room. Data of at least the
-  // capacity goes to the stream without a copy. After an error, `value` bytes have been accepted.
+  // capacity goes to the stream without a copy. On error, the stream has taken `value` bytes of it.
   Result<std::size_t> write(std::span<const std::byte> data, const Until& until = Until::ambient());
   // Writes text, as the overload for bytes does.
   Result<std::size_t> write(std::string_view text, const Until& until = Until::ambient());

@@ -17,20 +17,20 @@ enum class Shutdown : std::uint8_t { read, write, both };
 
 // Reads and writes a connected stream of bytes: a TcpStream or a UnixStream. A stream is move-only,
 // is closed by the destructor, and must not outlive its runtime. One caller may read while another
-// writes. A second reader that must wait ends the process with a report. Any caller may call
-// close() and shutdown() and set the deadlines at any time. A fiber that never has to wait yields
-// regularly. A call waits only if the kernel has no bytes or no room. Two deadlines limit a wait.
-// The stream stays usable after either deadline:
+// writes. If two readers or two writers wait at once, the process ends with a report. Any caller
+// may call close() and shutdown() and set the deadlines at any time. A call waits only if the
+// kernel has no bytes to read or no room to write. If no call has to wait, calls still yield
+// regularly. The stream stays usable after a deadline has passed. Two deadlines limit a wait:
 // - the deadline of the call; with Deadline::past() the call only polls;
-// - the deadline of the stream (set_read_deadline, set_write_deadline), for later calls and a
-//   waiting call. Once this deadline has passed, these calls fail at once.
+// - the deadline of the stream (set_read_deadline, set_write_deadline), which also ends a call that
+//   is already waiting. Once the stream's deadline has passed, calls fail at once.
 // Context: fibers and plain threads; calls that take an Until park.
-// Errors: Errc::timed_out, cancelled, closed; end_of_stream for reads; errors of the system.
+// Errors: Errc::timed_out, cancelled, closed; end_of_stream for reads; system errors.
 // Throws: std::bad_alloc.
 class ByteStream {
  public:
   ByteStream() noexcept = default;
-  // Takes a socket that is connected, and registered with the poller.
+  // Takes a connected socket that is registered with the poller.
   explicit ByteStream(Socket socket) noexcept : socket_(std::move(socket)) {}
 
   // Gives the descriptor, open and non-blocking, to the caller; the stream is then empty. Returns
@@ -40,10 +40,10 @@ class ByteStream {
   // must leave it open and non-blocking, and must not use it after close().
   [[nodiscard]] int native_handle() const noexcept { return socket_.descriptor(); }
 
-  // Waits until a read would return at once, with bytes, the end or an error. An idle connection
-  // that waits in this call needs no buffer.
+  // Waits until a read would return without waiting. An idle connection that waits in this call
+  // needs no buffer.
   [[nodiscard]] Result<void> wait_readable(const Until& until = Until::ambient());
-  // Reads at least one byte. Returns Errc::end_of_stream at the end, and 0 for an empty buffer.
+  // Reads at least one byte. Returns Errc::end_of_stream at the end, and 0 if the buffer is empty.
   Result<std::size_t> read_some(std::span<std::byte> buffer, const Until& until = Until::ambient());
   // Fills the buffer. After an error, the buffer's first `value` bytes have been read.
   Result<std::size_t> read_exactly(std::span<std::byte> buffer,
@@ -52,8 +52,8 @@ class ByteStream {
   // before the next.
   Result<std::size_t> read_scattered(std::span<const std::span<std::byte>> buffers,
                                      const Until& until = Until::ambient());
-  // Writes at least one byte, and as many as the kernel accepts. If the peer is gone, returns the
-  // system's broken_pipe or connection_reset, without a SIGPIPE.
+  // Writes as many bytes as the kernel accepts, but at least one. If the peer is gone, returns the
+  // system's broken_pipe or connection_reset, and does not raise SIGPIPE.
   Result<std::size_t> write_some(std::span<const std::byte> data,
                                  const Until& until = Until::ambient());
   // Writes all bytes. After an error, the kernel has accepted `value` bytes.
@@ -79,13 +79,13 @@ class ByteStream {
   // Sets the deadline for writes; Deadline::never() removes it.
   void set_write_deadline(Deadline deadline) noexcept;
 
-  // Ends a direction or both: reads on this side (Shutdown::read), reads of the peer (write), or
-  // both then report the end of the stream. Waiting calls end.
+  // Shutdown::read ends the reads on this side, and Shutdown::write ends the peer's reads; `both`
+  // ends both. These reads report the end of the stream. Waiting calls end.
   [[nodiscard]] Result<void> shutdown(Shutdown direction) noexcept;
   // Sets the size of the kernel's buffer for bytes that are not yet acknowledged. The kernel
-  // doubles the number for its own needs, and limits it (net.core.wmem_max, rmem_max).
+  // doubles the number to cover its overhead, and caps it (net.core.wmem_max, rmem_max).
   [[nodiscard]] Result<void> set_send_buffer(int bytes) noexcept;
-  // Sets the size of the kernel's buffer for unread bytes, as set_send_buffer() does.
+  // Sets the size of the kernel's buffer for unread bytes. The kernel doubles and caps it, too.
   [[nodiscard]] Result<void> set_receive_buffer(int bytes) noexcept;
 
   // Ends all waiting and later calls with Errc::closed.

@@ -79,8 +79,8 @@ Result<std::uint64_t> copy(From& from, To& to, const Until& until = Until::ambie
 
 // Counts the bytes that a relay has copied.
 struct Relayed {
-  std::uint64_t forward = 0;   // Bytes sent by the first stream.
-  std::uint64_t backward = 0;  // Bytes sent by the second stream.
+  std::uint64_t forward = 0;   // Bytes copied from the first stream to the second.
+  std::uint64_t backward = 0;  // Bytes copied from the second stream to the first.
 };
 
 }  // namespace weft::net
@@ -95,7 +95,7 @@ Result<net::Relayed> relay(const CopySource& from_first, const CopySink& to_firs
 
 namespace weft::net {
 
-// Copies in both directions at once, as a proxy does; a new fiber copies in one direction. If a
+// Copies in both directions at once, as a proxy does; one direction runs in a new fiber. If a
 // stream ends, the other stream is shut down for writing, and the other direction continues. The
 // relay ends when both directions have ended, or when one direction has failed and thereby stopped
 // the other. The streams (TcpStream, UnixStream, tls::Stream) remain open.

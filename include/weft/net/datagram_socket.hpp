@@ -21,7 +21,7 @@ struct Received {
   bool truncated = false;  // The datagram was larger than the buffer; the remaining bytes are lost.
 };
 
-// Receives one datagram of a batch, in a buffer of the caller.
+// Receives one datagram of a batch into the caller's buffer.
 template <class Where>
 struct DatagramSlot {
   std::span<std::byte> buffer;
@@ -36,21 +36,21 @@ struct Outgoing {
 
 // Sends and receives whole datagrams (UdpSocket, UnixDatagramSocket). A socket may be connected to
 // one peer, so that the system need not look up a route for each datagram. A connected socket
-// receives only from its peer; a later call reports connection_refused if no socket has the peer's
-// address. A socket is move-only, is closed by the destructor, and must not outlive its runtime.
-// One caller may receive while another sends; close() may be called at any time.
+// receives only from its peer; a call after a send reports connection_refused if no socket has the
+// peer's address. A socket is move-only, is closed by the destructor, and must not outlive its
+// runtime. One caller may receive while another sends; close() may be called at any time.
 // Context: fibers and plain threads; calls that take an Until park if they cannot finish at once.
-// Errors: Errc::timed_out, cancelled, closed, no_runtime, already_watched; errors of the system.
+// Errors: Errc::timed_out, cancelled, closed, no_runtime, already_watched; system errors.
 // Throws: std::bad_alloc.
 template <class Where>
 class DatagramSocket {
  public:
   DatagramSocket() noexcept = default;
 
-  // Makes a socket that receives datagrams to `address`. For UDP, port 0 requests a free port.
+  // Makes a socket that receives datagrams sent to `address`. UDP port 0 requests a free port.
   // Errors: also address_in_use, permission_denied.
   static Result<DatagramSocket> bind(const Where& address);
-  // Makes an unbound socket that can only send, to peers with the address family of `like`.
+  // Makes an unbound socket, which can only send to peers with the address family of `like`.
   static Result<DatagramSocket> open(const Where& like);
   // Makes a socket as open() does, and connects it to `peer`. The system chooses the local address.
   // A Unix socket gets no address, so its peer cannot answer.
@@ -63,8 +63,8 @@ class DatagramSocket {
   // Receives the next datagram, which may be empty.
   Result<Received<Where>> receive(std::span<std::byte> buffer,
                                   const Until& until = Until::ambient());
-  // Receives all available datagrams, at least one, with one system call (recvmmsg). Fills the
-  // first slots, at most 64, and returns their number.
+  // Waits for a datagram, and receives up to 64 datagrams in one system call (recvmmsg). Fills one
+  // slot per datagram, and returns their number.
   Result<std::size_t> receive_batch(std::span<DatagramSlot<Where>> slots,
                                     const Until& until = Until::ambient());
 
@@ -76,8 +76,8 @@ class DatagramSocket {
   // Sends a datagram to the peer of a connected socket.
   [[nodiscard]] Result<void> send(std::span<const std::byte> data,
                                   const Until& until = Until::ambient());
-  // Sends all datagrams in order, up to 64 with each system call (sendmmsg). After an error, the
-  // first `value` datagrams have been sent.
+  // Sends all datagrams in order, up to 64 with each system call (sendmmsg). After an error,
+  // `value` is the number of datagrams that were sent.
   Result<std::size_t> send_batch_to(std::span<const Outgoing<Where>> batch,
                                     const Until& until = Until::ambient());
   // Sends all datagrams to the peer of a connected socket, as send_batch_to() does.
@@ -89,9 +89,9 @@ class DatagramSocket {
   // Returns the peer's address.
   // Errors: also std::errc::not_connected.
   Result<Where> peer_address() const noexcept;
-  // Limits unsent bytes, as ByteStream::set_send_buffer() does.
+  // Limits the unsent bytes, as ByteStream::set_send_buffer() does.
   [[nodiscard]] Result<void> set_send_buffer(int bytes) noexcept;
-  // Limits received but unread bytes. At this limit, the kernel drops further UDP datagrams.
+  // Limits the received but unread bytes. At this limit, the kernel drops further UDP datagrams.
   [[nodiscard]] Result<void> set_receive_buffer(int bytes) noexcept;
   // Sets whether UDP datagrams may go to broadcast addresses.
   [[nodiscard]] Result<void> set_broadcast(
@@ -101,9 +101,9 @@ class DatagramSocket {
   void close() noexcept { socket_.close(); }
   // Returns false for an empty or closed socket; may be stale.
   [[nodiscard]] bool is_open_hint() const noexcept { return socket_.is_open_hint(); }
-  // Gives the open descriptor to the caller; returns -1 without one. No call may be in progress.
+  // Gives the caller the open descriptor; returns -1 without one. No call may be in progress.
   [[nodiscard]] int release() noexcept { return socket_.release(); }
-  // Returns the descriptor, or -1 if empty. Leave it open and non-blocking; invalid after close().
+  // Returns the descriptor, or -1. Leave it open and non-blocking. It is invalid after close().
   [[nodiscard]] int native_handle() const noexcept { return socket_.descriptor(); }
   // Returns the socket, for select cases.
   [[nodiscard]] const Socket& socket() const noexcept { return socket_; }

@@ -1,4 +1,4 @@
-// Resolves names, and connects to them.
+// Resolves host names, and connects to their addresses.
 // Context: fibers and plain threads; all calls that resolve a name, and dial(), park.
 // Throws: std::bad_alloc; dial() also throws what go() throws.
 #pragma once
@@ -22,9 +22,9 @@ namespace weft::net {
 // Returns the category of getaddrinfo's errors (EAI_NONAME, ...).
 [[nodiscard]] const std::error_category& resolver_category() noexcept;
 
-// Resolves names to addresses, also for dial(). Resolver calls the system's resolver on threads;
-// dns::Resolver of weft-dns needs no such threads. A program may provide another class. Many
-// callers may share a resolver.
+// Resolves host names to addresses. Resolver calls the system's resolver on threads; dns::Resolver
+// of weft-dns needs no such threads. A program may define its own resolver. Many callers may share
+// a resolver.
 class AnyResolver {
  public:
   AnyResolver(const AnyResolver&) = delete;
@@ -34,12 +34,12 @@ class AnyResolver {
 
   // Returns the addresses of `host` with `port`, the best first, without duplicates. An IP address
   // requires no lookup.
-  // Errors: codes of resolver_category(); Errc::timed_out, cancelled; Errc::full if the resolver
-  // has a limit; invalid_argument for a host with a zero byte; errors of the system.
+  // Errors: codes of resolver_category(); Errc::timed_out, cancelled; Errc::full if too many
+  // lookups wait; invalid_argument for a host with a zero byte; system errors.
   Result<std::vector<Address>> resolve(std::string_view host, std::uint16_t port,
                                        const Until& until = Until::ambient());
-  // Returns the addresses of `host` that resolve() did not wait for, of the kind (IPv6 or IPv4)
-  // that `found` lacks. If resolve() waits for both kinds, the result is empty.
+  // Looks up the IPv4 addresses of `host` if `found` has only IPv6 addresses, and vice versa. The
+  // result is empty if resolve() always waits for both kinds.
   // Errors: the same as for resolve().
   Result<std::vector<Address>> resolve_rest(std::string_view host, std::span<const Address> found,
                                             const Until& until = Until::ambient());
@@ -58,8 +58,8 @@ class AnyResolver {
 };
 
 struct ResolverOptions {
-  // The largest number of threads that call the system's resolver, and of lookups that wait for
-  // such a thread.
+  // The maximum number of threads that call the system's resolver, and the maximum number of
+  // lookups that wait for such a thread.
   std::size_t max_threads = 8;
   std::size_t max_waiting = 1024;
   // The time after which an idle thread ends.
@@ -96,7 +96,7 @@ struct HostPort {
 // Parses a HostPort. Returns std::errc::invalid_argument for any other text.
 Result<HostPort> parse_host_port(std::string_view text);
 
-// Calls AnyResolver::resolve() of `resolver`, or of Resolver::shared() if it is null.
+// Calls resolve() on `resolver`, or on Resolver::shared() if `resolver` is null.
 Result<std::vector<Address>> resolve(std::string_view host, std::uint16_t port,
                                      AnyResolver* resolver, const Until& until = Until::ambient());
 Result<std::vector<Address>> resolve(std::string_view host, std::uint16_t port,
@@ -109,17 +109,17 @@ struct DialOptions {
   AnyResolver* resolver = nullptr;
 };
 
-// Connects to the first of `addresses` that answers ("happy eyeballs"). The order is kept, except
-// that IPv6 and IPv4 alternate. An attempt begins when the previous attempt has failed or has
-// lasted attempt_delay. A success closes the other attempts. Plain threads need a runtime.
+// Connects to the first of `addresses` that answers ("happy eyeballs"). It keeps their order, but
+// alternates between IPv6 and IPv4. An attempt begins when the previous attempt has failed or has
+// lasted attempt_delay. Once an attempt succeeds, dial() ends the others. A Runtime must exist.
 // Errors: the error of the attempt that failed first, if all fail; Errc::timed_out, cancelled;
 // invalid_argument if there is no address.
 Result<TcpStream> dial(std::span<const Address> addresses, const DialOptions& options,
                        const Until& until = Until::ambient());
 Result<TcpStream> dial(std::span<const Address> addresses, const Until& until = Until::ambient());
-// Connects to an address of a name, such as "example.org:443". If all addresses are IPv6 or all are
-// IPv4, the call meanwhile resolves the other kind, and also tries its addresses.
-// Errors: also the errors of resolve() and of parse_host_port().
+// Resolves a host with a port, such as "example.org:443", and connects to one of its addresses. If
+// dial() finds only IPv6 or only IPv4 addresses, it also looks up and tries the other kind.
+// Errors: the errors of dial() above, of resolve() and of parse_host_port().
 Result<TcpStream> dial(std::string_view host_port, const DialOptions& options,
                        const Until& until = Until::ambient());
 Result<TcpStream> dial(std::string_view host_port, const Until& until = Until::ambient());

@@ -11,30 +11,30 @@
 
 namespace weft::net {
 
-// Holds networks such as "10.0.0.0/8", "2001:db8::/32" and "192.0.2.1"; "unix:" stands for peers
-// over Unix sockets, which have no address. An IPv4 address in IPv6 form ("::ffff:192.0.2.1")
-// counts as IPv4. An IPv6 network contains no IPv4 address. contains() ignores scopes.
+// Holds networks such as "10.0.0.0/8", "2001:db8::/32" and "192.0.2.1"; "unix:" stands for all
+// peers on Unix sockets. An IPv4 address in IPv6 form ("::ffff:192.0.2.1") counts as IPv4. An IPv6
+// network contains no IPv4 address. contains() ignores address scopes.
 // Context: plain value.
 class Networks {
  public:
   // Makes an empty set.
   Networks() noexcept = default;
   // Makes a set of the networks that `texts` lists.
-  // Throws: std::bad_alloc, std::invalid_argument for a text that add() refuses.
+  // Throws: std::bad_alloc; std::invalid_argument if add() rejects one of the strings.
   Networks(std::initializer_list<std::string_view> texts);
 
   // Adds a network.
-  // Errors: std::errc::invalid_argument for any other text, for a scope, and for an address with
-  // bits beyond its prefix, such as "10.1.0.0/8".
+  // Errors: std::errc::invalid_argument if `text` is not a valid network, contains a scope, or sets
+  // bits after the prefix, as in "10.1.0.0/8".
   // Throws: std::bad_alloc.
   [[nodiscard]] Result<void> add(std::string_view text);
 
-  // Returns whether nothing has been added.
+  // Returns whether the set is empty.
   [[nodiscard]] bool empty() const noexcept { return networks_.empty() && !has_unix_; }
   // Returns whether the address is in one of the networks.
   [[nodiscard]] bool contains(const Address& address) const noexcept;
   // Returns whether a result of peer_address() is in the set. The error
-  // address_family_not_supported means a peer over a Unix socket.
+  // address_family_not_supported stands for a peer on a Unix socket.
   [[nodiscard]] bool contains(const Result<Address>& peer) const noexcept;
 
  private:

@@ -1,5 +1,4 @@
-// Reads the PROXY protocol, versions 1 and 2, with which a proxy of TCP connections reports the
-// client's address.
+// Reads the PROXY protocol, versions 1 and 2, by which a TCP proxy reports the client's address.
 #pragma once
 
 #include <chrono>
@@ -19,24 +18,25 @@ struct ProxyHeader {
   std::optional<Address> source = {};
   // The address to which the client has connected.
   std::optional<Address> destination = {};
-  // Whether the client uses TLS, which ends at the proxy; only version 2 reports it (PP2_TYPE_SSL).
+  // Whether the client uses TLS up to the proxy; only version 2 reports this (PP2_TYPE_SSL).
   bool is_secure = false;
 };
 
-// Selects the connections to a server that must begin with a PROXY header.
+// Selects which of a server's connections must begin with a PROXY header.
 struct ProxyProtocol {
-  // The addresses of the proxies. A proxy's connection without a valid header is closed.
-  // Connections of other peers have no header; their first bytes belong to the server's protocol.
+  // The networks of trusted proxies. A proxy's connection is refused if it lacks a valid header.
+  // Connections from other peers have no header: their first bytes belong to the server's protocol.
   Networks networks = {};
   // The time within which the whole header must arrive.
   std::chrono::nanoseconds wait = std::chrono::seconds(10);
 };
 
-// Reads the header of a connection, and no byte beyond it. A header of version 2 may have up to 4
-// KiB after its first 16 bytes; the call uses only the extension PP2_TYPE_SSL. A server with
-// proxy_protocol makes this call itself. Call it only for trusted peers: any client can send one.
+// Reads the header of a connection, and no byte beyond it. A version 2 header may have up to 4 KiB
+// after its first 16 bytes; all extensions other than PP2_TYPE_SSL are ignored. A server with
+// proxy_protocol set makes this call itself. Any client can send a header, so call
+// read_proxy_header() only for trusted peers.
 // Context: fibers and plain threads; parks.
-// Errors: std::errc::protocol_error without a valid header; errors of ByteStream::read_some().
+// Errors: std::errc::protocol_error if there is no valid header; errors of ByteStream::read_some().
 // Throws: std::bad_alloc.
 [[nodiscard]] Result<ProxyHeader> read_proxy_header(ByteStream& stream,
                                                     const Until& until = Until::ambient());

@@ -34,19 +34,19 @@ namespace weft::net {
 // Selects what happens to a connection when its handler has returned.
 enum class Next : std::uint8_t {
   close,
-  // The handler is called again when there are bytes to read. ServerOptions::run starts that call
-  // and may refuse the connection. Until then the connection has no running fiber and no stack. The
-  // handler must have processed all bytes that it read ahead, or keep the rest in
-  // Connection::state().
+  // The handler is called again when there are bytes to read. The next call also goes through
+  // ServerOptions::run, which may refuse the connection. Until then the connection has no running
+  // fiber and no stack. The handler must process all bytes that it read ahead, or keep the
+  // unprocessed bytes in Connection::state().
   idle,
 };
 
-// Gives the handler of a Server access to a connection, during the handler's call.
+// Gives the handler of a Server access to a connection until the handler returns.
 // Context: the handler; wait_readable() parks.
 // Throws: std::bad_variant_access, and what state() throws.
 // Order
-//   [draining]  the drain stores draining_ (release) -> is_stopping loads it (acquire); the drain
-//               also leaves an edge in each connection, which wakes a waiting call.
+//   [draining]  the drain stores draining_ (release) -> is_stopping() loads it (acquire): a call
+//               that the drain wakes sees that the server is stopping.
 class Connection {
  public:
   // The stream of a connection.
@@ -62,7 +62,7 @@ class Connection {
              std::unique_ptr<AnyState>& state, const ProxyHeader* proxied) noexcept
       : stream_(stream), lock_(lock), draining_(draining), state_(state), proxied_(proxied) {}
 
-  // Returns the stream, of either kind.
+  // Returns the TCP or Unix stream as a ByteStream.
   [[nodiscard]] ByteStream& bytes() noexcept {
     return std::visit([](auto& stream) -> ByteStream& { return stream; }, stream_);
   }
@@ -78,12 +78,12 @@ class Connection {
   }
   // Returns the PROXY header (ServerOptions::proxy_protocol), or null if the connection has none.
   [[nodiscard]] const ProxyHeader* proxy_header() const noexcept { return proxied_; }
-  // Returns the source in the PROXY header; without a source, the address of the peer.
-  // Errors: std::errc::address_family_not_supported for a Unix socket; errors of the system.
+  // Returns the source in the PROXY header, or the address of the peer if there is no source.
+  // Errors: std::errc::address_family_not_supported for a Unix socket; system errors.
   [[nodiscard]] Result<Address> peer_address() const noexcept;
   // Returns the state of the connection; the first call creates it from `arguments`. The state is
   // kept during Next::idle and destroyed before the stream, in a fiber of the connection.
-  // Throws: std::bad_cast for a state of another type; std::bad_alloc; what T's constructor throws.
+  // Throws: std::bad_cast if the state is not a T; std::bad_alloc; what T's constructor throws.
   template <class T, class... Arguments>
   requires std::constructible_from<T, Arguments...>
   [[nodiscard]] T& state(Arguments&&... arguments) {
@@ -92,17 +92,17 @@ class Connection {
     }
     return dynamic_cast<State<T>&>(*state_).value;
   }
-  // Takes the stream from the server; the drain and the grace of the server then do not affect the
-  // stream. In contrast, the server may close a stream that is moved out of stream(). The handler
-  // may use the result, or pass it to a fiber and return.
+  // Takes the stream from the server; the server's drain then no longer affects the stream. In
+  // contrast, the server may close a stream that is moved out of stream(). The handler may use the
+  // result, or pass it to a fiber and return.
   [[nodiscard]] AnyStream take() noexcept;
   // Returns whether the server is stopping. If so, the handler should complete its current work and
   // return.
   [[nodiscard]] bool is_stopping() const noexcept {
     return draining_.load(detail::acquire);  // [draining]
   }
-  // Waits as ByteStream::wait_readable() does, between two requests. A drain ends the wait with
-  // Errc::cancelled, unless the next request has arrived.
+  // Waits for the next request, as ByteStream::wait_readable() does. A drain ends the wait with
+  // Errc::cancelled, unless the request has arrived.
   [[nodiscard]] Result<void> wait_readable(const Until& until = Until::ambient());
 
  private:
@@ -120,7 +120,7 @@ class Connection {
   const ProxyHeader* const proxied_;
 };
 
-// Refers to a listener of either kind.
+// Refers to a TcpListener or a UnixListener.
 // Context: plain value.
 class AnyListener {
  public:
@@ -150,60 +150,59 @@ class AnyListener {
 // Selects what happens to connections beyond ServerOptions::max_connections.
 enum class AtLimit : std::uint8_t {
   wait,    // Clients wait in the system's queue (ListenOptions::backlog) until a connection ends.
-  refuse,  // The server accepts further clients, and refuses them.
+  refuse,  // The server accepts the connection, and refuses it (see on_refused).
 };
 
 struct ServerOptions {
-  // The largest number of connections at once, including idle connections. kUnlimited: only
-  // descriptors limit the number.
+  // The maximum number of open connections, including idle ones. With kUnlimited, only the system's
+  // limit on descriptors applies.
   std::size_t max_connections = kUnlimited;
   AtLimit at_limit = AtLimit::wait;
-  // Receives each refused connection, for a last answer before it is closed. The accepting fiber,
-  // or the fiber that refused the connection, calls this function, which must not wait or throw.
-  // The function may move the stream into a fiber. Empty: the server closes refused connections.
+  // Receives each refused connection, for a last response before it is closed. It must not wait or
+  // throw, because the server may call it in the fiber that accepts connections. It may pass the
+  // stream to another fiber. By default, refused connections are closed.
   std::function<void(ByteStream)> on_refused = {};
-  // Starts the task that serves a connection, first and after each Next::idle; see in_pool().
+  // Starts the task that serves a new connection or resumes an idle one. See in_pool().
   // Several fibers may call the function at once; it may park. If the task is destroyed before it
   // has run, for example because `run` throws std::system_error or std::bad_alloc, the connection
-  // is refused. Any other exception drains the server, and Server::serve() throws the exception.
-  // Empty: the task runs in a fiber with a stack of `stack_size` bytes (0: the default).
+  // is refused. Any other exception drains the server, and Server::serve() throws the exception. By
+  // default, the task runs in a fiber with a stack of `stack_size` bytes (0: the default size).
   std::function<Result<void>(detail::Task&&)> run = {};
   std::size_t stack_size = 0;
-  // Receives an exception of a handler, in the connection's fiber, before the connection is closed.
-  // The function may park. Empty: the server writes a line to stderr.
+  // Receives the exceptions that handlers throw. The connection's fiber calls it before the
+  // connection is closed. It may park. By default, the server writes a line to stderr.
   std::function<void(std::exception_ptr)> on_exception = {};
-  // How long a connection may be idle after Next::idle. The server closes it a few ms after that
-  // time.
+  // How long a connection may be idle after Next::idle; the server then closes it within a few ms.
   std::chrono::nanoseconds idle_timeout = kNever;
   // How long connections may continue once the server stops; then the server closes them.
   std::chrono::nanoseconds grace = std::chrono::seconds(10);
-  // A stop request of this token, such as StopOnSignal::get_token(), has the effect of stop().
+  // A stop request through this token, such as StopOnSignal::get_token(), has the effect of stop().
   std::stop_token stop = {};
-  // Selects connections with a PROXY header. The connection's fiber reads the header before the
-  // handler's first call. Without a header, or if the server stops before the header arrives, the
-  // connection is refused. If `networks` is empty, no connection has a header.
+  // Selects the connections that begin with a PROXY header. The connection's fiber reads the header
+  // before the handler's first call. Without a header, or if the server stops before the header
+  // arrives, the connection is refused. If `networks` is empty, the server reads no headers.
   ProxyProtocol proxy_protocol = {};
-  // The server's label in the metrics and, without `run`, the name of the fibers of its
-  // connections. Empty: no metrics, no name.
+  // The server's label in the metrics and, without `run`, the name of its connections' fibers.
+  // Without a name, there are no metrics.
   std::string name = {};
 };
 
 // Counts events since the server's construction. The counts may be stale.
 struct ServerStats {
-  std::uint64_t accepted = 0;  // Accepted connections, including refused connections.
-  // Connections refused before the handler's first call, or by `run` after Next::idle.
+  std::uint64_t accepted = 0;  // All accepted connections, even if refused afterwards.
+  // Connections refused before the first handler call, or when `run` failed to resume them.
   std::uint64_t refused = 0;
   std::uint64_t open = 0;  // The number of open connections.
   // How often the system had no resources for the next connection, or a firewall refused it.
   std::uint64_t pauses = 0;
   std::uint64_t timed_out = 0;    // Idle connections that idle_timeout ended.
-  std::uint64_t closed_late = 0;  // Connections that were still open at the end of the grace.
+  std::uint64_t closed_late = 0;  // Connections still open at the end of the grace period.
 };
 
-// Makes a ServerOptions::run that runs handlers as tasks of `pool`. If the pool refuses a task
-// (OnFull::reject), the connection is refused. With OnFull::block, new connections wait in the
-// system's queue, and each readable idle connection waits in a fiber. The pool must outlive the
-// server.
+// Makes a function for ServerOptions::run that runs handlers as tasks of `pool`. If the pool
+// refuses a task (OnFull::reject), the connection is refused. While a pool with OnFull::block is
+// full, new connections wait in the system's queue. If bytes arrive for an idle connection, a
+// fiber waits for room in the pool. The pool must outlive the server.
 // Context: plain value.
 [[nodiscard]] inline auto in_pool(FiberPool& pool) {
   return [&pool](detail::Task&& task) {
@@ -212,16 +211,16 @@ struct ServerStats {
 }
 
 // Accepts a handler of any form that a Server takes. A handler receives a ByteStream&, TcpStream&,
-// UnixStream& or Connection&, and may return a Next. Connection::is_stopping() reports the server's
-// end. Several calls may be concurrent.
+// UnixStream& or Connection&, and may return a Next. Connection::is_stopping() reports that the
+// server is stopping. Calls to the handler may be concurrent.
 template <class H>
 concept ConnectionHandler = std::invocable<H&, Connection&> || std::invocable<H&, ByteStream&> ||
     std::invocable<H&, TcpStream&> || std::invocable<H&, UnixStream&>;
 
 // Accepts connections and calls a handler for each connection. If descriptors or memory run out, or
 // a firewall refuses a connection, the server retries after pauses from 1 ms to 1 s. If descriptors
-// run out, it uses a reserved descriptor to refuse waiting clients. An exception of a handler goes
-// to ServerOptions::on_exception and closes the connection.
+// run out, it uses a reserved descriptor to refuse waiting clients. An exception that a handler
+// throws goes to ServerOptions::on_exception, and the connection is closed.
 // Context: fibers and plain threads; serve() and shutdown() park.
 // Throws: std::bad_alloc.
 class Server {
@@ -229,7 +228,7 @@ class Server {
   using Handler = std::function<Next(Connection&)>;
   class Core;  // Private to the server.
 
-  // Makes a server, which serves nothing before serve().
+  // Makes a server, which accepts no connection before serve() is called.
   // Throws: also std::invalid_argument if max_connections is 0.
   explicit Server(Handler handler, ServerOptions options = {});
   // Makes a server with a handler of any form, even a move-only handler.
@@ -245,29 +244,29 @@ class Server {
                   "weft::net::Server: the handler must take a Connection&, ByteStream&, TcpStream& "
                   "or UnixStream&");
   }
-  // Requires that all calls of serve(), stop() and shutdown() have returned.
+  // Requires that all calls to serve(), stop() and shutdown() have returned.
   ~Server();
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  // Serves until stop(), shutdown(), a request of ServerOptions::stop, or the close of a listener.
-  // The call then accepts connected clients, closes the listeners and ends idle connections. Other
-  // connections may continue for the grace. serve() returns after every handler. Call it once.
-  // Listeners that share a port (ListenOptions::reuse_port) accept independently, each in a fiber.
-  // Errors: the error that ended a listener, except a close.
+  // Serves until stop() or shutdown() is called, ServerOptions::stop requests a stop, or a listener
+  // is closed. It then accepts the waiting clients, closes the listeners and ends idle connections.
+  // Busy connections may continue for the grace period. It returns once every handler has returned.
+  // Call it once. Listeners that share a port accept in separate fibers.
+  // Errors: the error that ended a listener; none if it was closed.
   // Throws: what spawn() and ServerOptions::run throw, after every handler has returned.
   Result<void> serve(std::span<const AnyListener> listeners);
   Result<void> serve(std::span<TcpListener> listeners) { return serve_each(listeners); }
   Result<void> serve(std::span<UnixListener> listeners) { return serve_each(listeners); }
   Result<void> serve(const AnyListener& listener) { return serve(std::span(&listener, 1)); }
-  // Makes serve() end, within ServerOptions::grace, and returns at once. May be called repeatedly,
-  // even before serve().
+  // Makes serve() end within ServerOptions::grace; stop() itself does not wait. May be called
+  // repeatedly, even before serve().
   void stop() noexcept;
   // Makes serve() end as stop() does, and waits until the connections have ended. At the deadline,
   // which replaces ServerOptions::grace, closes the remaining connections, and waits for the
-  // handlers. May be called repeatedly. In a handler, returns at the deadline, and does not close
-  // connections whose handlers have called shutdown(). Such a call does not wait for clients that
-  // are accepted after its wait; serve() closes their connections at the deadline.
+  // handlers. May be called repeatedly. A call from a handler does not wait beyond the deadline,
+  // and does not close the connections of handlers that have called shutdown(). At the deadline,
+  // serve() closes connections that were accepted after that call.
   // Returns: true if no connection was left to close at the deadline.
   bool shutdown(Deadline grace);
   // Returns whether the server is stopping.

@@ -15,7 +15,7 @@ namespace weft::net {
 class Socket {
  public:
   Socket() noexcept = default;
-  // Takes a handle of the poller, or the socket of `other`, which is then empty.
+  // Takes over a handle from the poller, or the socket of `other`, which is then empty.
   explicit Socket(io::IoHandle* handle) noexcept : handle_(handle) {}
   Socket(Socket&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
   // Closes this socket and takes the socket of `other`. No caller may be using either socket.
@@ -34,10 +34,10 @@ class Socket {
   void close() noexcept;
   // Returns false for an empty or closed socket; may be stale.
   [[nodiscard]] bool is_open_hint() const noexcept;
-  // Returns the descriptor, or -1 if empty. Leave it open and non-blocking; invalid after close().
+  // Returns the descriptor, or -1 if empty. It must stay open and non-blocking until close().
   [[nodiscard]] int descriptor() const noexcept;
-  // Empties the socket and returns the open descriptor, or -1, which the caller then owns. No call
-  // may be using the socket.
+  // Empties the socket and returns the open descriptor, which the caller then owns; -1 if empty. No
+  // call may be using the socket.
   [[nodiscard]] int release() noexcept;
   // Returns the poller's handle, for select cases; null if the socket is empty.
   [[nodiscard]] io::IoHandle* handle() const noexcept { return handle_; }

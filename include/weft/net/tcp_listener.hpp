@@ -10,23 +10,23 @@
 namespace weft::net {
 
 struct ListenOptions {
-  // The largest number of connections that wait for accept(); the system caps it
+  // The maximum number of connections that wait for accept(); the system caps it
   // (net.core.somaxconn).
   int backlog = 4096;
   // Whether to listen even if connections of an earlier listener on this port are still closing.
   bool reuse_address = true;
   // Whether several listeners share the port; the system spreads connections over them.
   bool reuse_port = false;
-  // The maximum number of clients that wait for accept() with early bytes, by TCP Fast Open; 0:
+  // The maximum number of clients with early bytes (TCP Fast Open) that wait for accept(); 0 allows
   // none. Early bytes may arrive twice, so the protocol must tolerate repeated bytes. Has no effect
   // if the system does not support it (net.ipv4.tcp_fastopen).
   int fast_open_queue = 0;
 };
 
 // Listens for TCP connections. A listener is move-only, is closed by the destructor, and must not
-// outlive its runtime. One caller accepts at a time; close() may be called at any time.
+// outlive its runtime. Only one caller at a time may accept. close() may be called at any time.
 // Context: fibers and plain threads; accept() parks.
-// Errors: Errc::closed; errors of the system.
+// Errors: Errc::closed; system errors.
 // Throws: std::bad_alloc.
 class TcpListener {
  public:
@@ -38,9 +38,9 @@ class TcpListener {
   static Result<TcpListener> listen(const Address& address, const ListenOptions& options = {});
 
   // Parks until there is a connection, and returns it with TCP_NODELAY set. Skips connections that
-  // have ended. While the system lacks descriptors or memory, accept() retries after pauses from 1
-  // ms to 1 s. After eight retries, it returns a firewall's EPERM or EOPNOTSUPP.
-  // Errors: also Errc::timed_out, cancelled, or the last error, such as too_many_files_open.
+  // have ended. Retries after pauses from 1 ms to 1 s while the system lacks descriptors or memory,
+  // and up to eight times if a firewall rule refuses (EPERM, EOPNOTSUPP).
+  // Errors: also Errc::timed_out, cancelled; the last try's error, such as too_many_files_open.
   Result<TcpStream> accept(const Until& until = Until::ambient());
 
   // Returns the local address, with the port that the system chose.

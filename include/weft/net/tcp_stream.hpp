@@ -12,7 +12,7 @@
 
 namespace weft::net {
 
-// Selects when to probe whether the peer of a silent connection still responds.
+// Configures the probes that test whether the peer of a silent connection still responds.
 struct KeepAlive {
   std::chrono::seconds idle{60};      // The silence before the first probe; at least 1 s.
   std::chrono::seconds interval{10};  // The time between two probes; at least 1 s.
@@ -23,7 +23,7 @@ struct ConnectOptions {
   // The local address to bind, if any; port 0 means any port.
   std::optional<Address> local = {};
   // Whether to use TCP Fast Open: with a known peer, connect() returns at once, and the first write
-  // is sent with the connection request. That write may then report the error of connect(). Has no
+  // is sent with the connection request. That write may then report the connection error. Has no
   // effect if the system or the peer does not support it.
   bool fast_open = false;
 };
@@ -45,12 +45,12 @@ class TcpStream : public ByteStream {
 
   // Takes over a connected socket from another library and makes it non-blocking; release() gives
   // it back. After an error the caller still owns the descriptor.
-  // Errors: also Errc::no_runtime, already_watched.
+  // Errors: also Errc::no_runtime; already_watched if the runtime already watches `descriptor`.
   static Result<TcpStream> adopt(int descriptor);
 
   // Sets whether small writes are sent at once (the default) or are combined.
   [[nodiscard]] Result<void> set_no_delay(bool no_delay) noexcept;
-  // Sets the probes that the system sends to a silent peer; without a value (the default), none.
+  // Sets how the system probes a silent peer. Without a value (the default), there are no probes.
   // Errors: also std::errc::invalid_argument for values that the system refuses, such as more than
   // 9 hours (32 767 s).
   [[nodiscard]] Result<void> set_keep_alive(const std::optional<KeepAlive>& options) noexcept;
@@ -59,8 +59,8 @@ class TcpStream : public ByteStream {
   // because it would block the closing thread.
   [[nodiscard]] Result<void> set_reset_on_close(bool resets) noexcept;
   // Sets how long sent bytes may stay unacknowledged before the connection fails with timed_out
-  // (TCP_USER_TIMEOUT). The time is in whole milliseconds, capped at 2^31 - 1 (24 days). 0 means
-  // the system's default, about 15 minutes.
+  // (TCP_USER_TIMEOUT). The call caps `time` at 2^31 - 1 ms (24 days). 0 means the system's
+  // default, about 15 minutes.
   [[nodiscard]] Result<void> set_user_timeout(std::chrono::milliseconds time) noexcept;
   // Returns the local address.
   Result<Address> local_address() const noexcept;

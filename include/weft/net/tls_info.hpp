@@ -1,4 +1,4 @@
-// Defines plain structs that describe the encryption of a connection; weft-tls fills them.
+// Defines plain structs that describe a TLS connection and its peer; weft-tls fills them in.
 #pragma once
 
 #include <cstddef>

@@ -21,12 +21,12 @@ class UnixAddress {
   // Errors: std::errc::filename_too_long if the path is longer than 107 bytes; invalid_argument if
   // the path is empty or contains a zero byte.
   static Result<UnixAddress> path(std::string_view path) noexcept;
-  // Makes an abstract name, which needs no file and disappears with its socket. Any process in the
-  // same network namespace may connect to it. The name may contain any bytes.
+  // Makes an address with an abstract name, which needs no file and disappears with its socket. Any
+  // process in the same network namespace may connect to it. The name may contain any bytes.
   // Errors: filename_too_long if the name is longer than 107 bytes.
   static Result<UnixAddress> abstract(std::string_view name) noexcept;
 
-  // Returns whether the address has no path and no abstract name; a client usually has neither.
+  // Returns whether the address has no path and no abstract name, as is usual for a client.
   [[nodiscard]] bool is_unnamed() const noexcept { return name_size_ == 0 && !abstract_; }
   // Returns whether the address is an abstract name.
   [[nodiscard]] bool is_abstract() const noexcept { return abstract_; }
@@ -43,7 +43,7 @@ class UnixAddress {
   [[nodiscard]] const void* system_data() const noexcept { return storage_.data(); }
   // Returns the size of system_data() in bytes.
   [[nodiscard]] std::size_t system_size() const noexcept;
-  // Converts a sockaddr. Returns std::errc::address_family_not_supported for other families.
+  // Converts an AF_UNIX sockaddr. For other families, returns address_family_not_supported.
   static Result<UnixAddress> from_system(const void* data, std::size_t size) noexcept;
 
  private:

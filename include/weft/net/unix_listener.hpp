@@ -15,16 +15,16 @@ struct UnixListenOptions {
   // (net.core.somaxconn).
   int backlog = 4096;
   // Whether to remove an existing socket file whose server has ended without removing it. If
-  // several servers replace such a file at the same time, each may listen, but clients reach only
-  // the last server. To prevent this, call listen() under a lock (flock() on another file).
+  // several servers replace such a file at the same time, all may listen, but clients reach only
+  // the last one. To prevent this, hold a lock (flock() on a lock file) while listen() runs.
   bool replace_stale = true;
 };
 
 // Listens on a Unix socket. A listener is move-only. The destructor closes the socket, but leaves
-// the file, which the next server may already use. The listener must not outlive its runtime. One
-// caller accepts at a time; close() may be called at any time.
+// the file, because the next server may already use it. The listener must not outlive its runtime.
+// One caller accepts at a time; close() may be called at any time.
 // Context: fibers and plain threads; accept() parks.
-// Errors: Errc::closed; errors of the system.
+// Errors: Errc::closed; system errors.
 // Throws: std::bad_alloc.
 class UnixListener {
  public:
@@ -32,11 +32,11 @@ class UnixListener {
 
   // Listens at `address`.
   // Errors: also Errc::no_runtime on a plain thread without a runtime; address_in_use if a server
-  // listens there, the file is not a socket, or the file exists and replace_stale is false.
+  // already listens, the file is not a socket, or the file exists and replace_stale is false.
   static Result<UnixListener> listen(const UnixAddress& address,
                                      const UnixListenOptions& options = {});
 
-  // Accepts as TcpListener::accept() does.
+  // Accepts a connection as TcpListener::accept() does.
   Result<UnixStream> accept(const Until& until = Until::ambient());
 
   // Returns the address of the listener.

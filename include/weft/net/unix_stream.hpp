@@ -14,7 +14,7 @@
 
 namespace weft::net {
 
-// Describes the process of the peer and its user when the process called connect() or listen().
+// Holds the peer's process, user and group as of the peer's call to connect() or listen().
 struct PeerCredentials {
   std::int64_t process = 0;
   std::uint32_t user = 0;
@@ -63,8 +63,8 @@ class UnixStream : public ByteStream {
                                        std::span<const int> descriptors,
                                        const Until& until = Until::ambient());
   // Reads as read_some() does, and receives the descriptors (close-on-exec) sent with the bytes.
-  // Errors: also too_many_files_open if the process cannot open all descriptors, or the peer sent
-  // more than 64. In this case the call has read the bytes, and closed the received descriptors.
+  // Errors: also too_many_files_open if the process cannot open all descriptors, or if the peer
+  // sent more than 64. In both cases, the call consumes the bytes and closes the descriptors.
   Result<ReceivedDescriptors> receive_descriptors(std::span<std::byte> buffer,
                                                   const Until& until = Until::ambient());
 };

@@ -42,7 +42,7 @@ struct ServerOptions {
 // Counts a server's handshakes.
 struct HandshakeStats {
   std::size_t running = 0;    // The number of handshakes in progress.
-  std::uint64_t dropped = 0;  // The number of handshakes dropped so far, for newer ones.
+  std::uint64_t dropped = 0;  // The handshakes dropped so far to make room for newer ones.
 };
 
 struct ClientOptions {
@@ -57,8 +57,8 @@ struct ClientOptions {
 
 class ContextState;
 
-// Refers to shared settings, for TLS 1.2 and 1.3. A server resumes sessions through tickets. A
-// client resumes the last session with the same server name.
+// Refers to settings that connections with TLS 1.2 or 1.3 share. A server uses tickets to resume
+// sessions. A client resumes the last session with the same server name.
 // Context: any thread, several callers at once; calls read files and therefore block.
 // Throws: std::bad_alloc.
 class Context {
@@ -81,7 +81,7 @@ class Context {
   // Context: any thread; the call reads no files and does not block.
   [[nodiscard]] HandshakeStats handshakes() const noexcept;
 
-  // Returns the state, for streams.
+  // Returns the state that streams use.
   [[nodiscard]] const std::shared_ptr<ContextState>& state() const noexcept { return state_; }
 
  private:

@@ -9,8 +9,8 @@ namespace weft::tls {
 enum class Errc {
   truncated = 1,  // The stream ended without close_notify, perhaps because of an attack.
   encrypted_key,  // A key file requires a password.
-  // The handshake was the oldest when more than ServerOptions::max_handshakes were running. The
-  // code compares equal to std::errc::resource_unavailable_try_again.
+  // This handshake, the oldest, was ended because more than ServerOptions::max_handshakes were
+  // running. The code compares equal to std::errc::resource_unavailable_try_again.
   too_many_handshakes,
   // A certificate in ServerOptions::more_certificates has no DNS name by which clients could
   // request it.
@@ -19,9 +19,9 @@ enum class Errc {
 
 // Returns the category of Errc, named "weft-tls". The category lives as long as the process.
 [[nodiscard]] const std::error_category& error_category() noexcept;
-// Returns the category of OpenSSL's errors. Messages are OpenSSL's: "no shared cipher".
+// Returns the category of OpenSSL errors. Messages are OpenSSL's, such as "no shared cipher".
 [[nodiscard]] const std::error_category& openssl_category() noexcept;
-// Returns the category of refused certificates; the values are OpenSSL's X509_V_ERR_ codes. The
+// Returns the category of certificate verification errors, with OpenSSL's X509_V_ERR_ codes. The
 // message names the failed check, such as "certificate verify failed: hostname mismatch".
 [[nodiscard]] const std::error_category& verification_category() noexcept;
 

@@ -1,4 +1,4 @@
-// Provides HTTP over TLS, for programs with weft-http and weft-tls.
+// Provides HTTP over TLS, for programs that link weft-http and weft-tls.
 #pragma once
 
 #include <cstddef>
@@ -13,11 +13,11 @@
 
 namespace weft::tls {
 
-// Presents a Stream as a Layer, which weft-http calls.
+// Implements the Layer interface of weft-http with a Stream.
 // Context, Throws: the same as for Stream.
 class HttpLayer final : public http::Layer {
  public:
-  // Takes a stream after its handshake.
+  // Takes over a stream whose handshake has succeeded.
   explicit HttpLayer(Stream stream) noexcept : stream_(std::move(stream)) {}
 
   // Does the same as Stream::read_some().
@@ -37,8 +37,8 @@ class HttpLayer final : public http::Layer {
   // Returns the stream, for example to read its certificate.
   [[nodiscard]] Stream& stream() noexcept { return stream_; }
 
-  // Makes a layer from a handshake's result, or returns the error of the handshake. Programs can
-  // use make() for their own layers.
+  // Makes a layer from the result of a handshake, or returns the handshake's error. A program that
+  // performs the handshake itself can also call make().
   // Throws: std::bad_alloc.
   static http::NewLayer make(net::Result<Stream> result) {
     if (result.error) return {.error = result.error};
@@ -49,15 +49,15 @@ class HttpLayer final : public http::Layer {
   Stream stream_;
 };
 
-// Makes the layer for http::ServerOptions::secure. The context's ALPN must be empty or name
-// "http/1.1".
+// Returns a value for http::ServerOptions::secure. The ALPN list of `context` must be empty or
+// contain "http/1.1".
 // Context: plain value.
 [[nodiscard]] inline http::ServerLayer server_layer(Context context) {
   return [context = std::move(context)](net::TcpStream& stream, const Until& until) {
     return HttpLayer::make(Stream::accept_on(stream, context, until));
   };
 }
-// Makes the layer for http::ClientOptions::secure; the certificate must be for the host's name.
+// Returns a value for http::ClientOptions::secure. The server's certificate must name the host.
 // Context: plain value.
 [[nodiscard]] inline http::ClientLayer client_layer(Context context) {
   return [context = std::move(context)](net::TcpStream& stream, const std::string& host,

@@ -19,49 +19,49 @@ class StreamState;
 
 // Reads and writes a TLS connection over TCP. One caller may read and one may write at a time.
 // Deadlines, stop requests and close() work as for net::TcpStream. The stream is move-only. A call
-// that ended early may be repeated. The stream's own fiber sends bytes that the stream has
-// accepted, while the stream lives and before its write deadline, or the next call sends them.
+// that timed out or was stopped may be repeated. Until the deadline for writes, the stream's own
+// fiber sends accepted bytes that are still unsent. If it cannot, the next call sends them.
 // Context: fibers and plain threads; calls that take an Until park; has_read_ahead(), info() and
-// peer_subject() park briefly.
-// Errors: the errors of net::TcpStream and openssl_category(); not_enough_memory, protocol_error.
+// peer_subject() park briefly while another caller is using the stream.
+// Errors: errors of net::TcpStream and openssl_category(); not_enough_memory, protocol_error.
 // Throws: std::bad_alloc; handshakes also throw what go() throws.
 class Stream {
  public:
   // Makes an empty stream, which can only be assigned to or destroyed.
   Stream() noexcept;
-  // Takes the stream of `other`, which is then empty. No other call may be using `other`.
+  // Takes over the stream of `other`, which is then empty. No other call may be using `other`.
   Stream(Stream&& other) noexcept;
-  // Closes the current stream and takes the stream of `other`, which is then empty.
+  // Closes the current stream and takes over the stream of `other`, which is then empty.
   Stream& operator=(Stream&& other) noexcept;
-  // Closes without close_notify. Parks briefly if a fiber of the stream is sending.
+  // Closes an owned connection without close_notify. Parks while the stream's fiber is sending.
   ~Stream();
 
-  // Performs the handshake as a server, on a large stack of its own.
-  // Errors: verification_category() for a refused certificate, openssl_category(), Errc::truncated,
-  // Errc::too_many_handshakes, errors of TcpStream.
+  // Performs the handshake as a server, in a fiber with a large stack.
+  // Errors: an error in verification_category() if the certificate is refused, errors in
+  // openssl_category(), Errc::truncated, Errc::too_many_handshakes, errors of TcpStream.
   static net::Result<Stream> accept(net::TcpStream stream, const Context& context,
                                     const Until& until = Until::ambient());
-  // Performs the handshake as a client. The server's certificate must have `server_name` among its
-  // alternative names. `server_name` is a name, whose final dot is ignored, or an IP address.
-  // Errors: also std::errc::invalid_argument for a name that is empty or has a zero byte.
+  // Performs the handshake as a client. The server's certificate must list `server_name` among its
+  // alternative names. `server_name` is an IP address, or a host name whose final dot is ignored.
+  // Errors: also std::errc::invalid_argument if the name is empty or has a zero byte.
   static net::Result<Stream> connect(net::TcpStream stream, const Context& context,
                                      const std::string& server_name,
                                      const Until& until = Until::ambient());
-  // Works like accept(), on the caller's connection. The connection must outlive the Stream, which
-  // does not close the connection.
+  // Works like accept(), but on a connection that the caller owns. The connection must outlive the
+  // Stream, whose destructor does not close it.
   static net::Result<Stream> accept_on(net::TcpStream& stream, const Context& context,
                                        const Until& until = Until::ambient());
-  // Works like accept_on(), but as the client.
+  // Works like accept_on(), but performs the handshake as a client.
   static net::Result<Stream> connect_on(net::TcpStream& stream, const Context& context,
                                         const std::string& server_name,
                                         const Until& until = Until::ambient());
 
   // Reads at least one byte. Returns weft::Errc::end_of_stream only after the peer's close_notify;
-  // an end without close_notify is Errc::truncated.
+  // if the stream ends without close_notify, the error is Errc::truncated.
   net::Result<std::size_t> read_some(std::span<std::byte> buffer,
                                      const Until& until = Until::ambient());
-  // Returns whether there are received bytes that no read has returned. A part of a record
-  // counts only until a read has reached it. Only the reader may call this function.
+  // Returns whether there are received bytes that no read has returned. Ignores bytes of an
+  // incomplete record that a read has passed to OpenSSL. Only the reader may call this function.
   [[nodiscard]] bool has_read_ahead() const noexcept;
   // Reads until `buffer` is full.
   net::Result<std::size_t> read_exactly(std::span<std::byte> buffer,
@@ -76,29 +76,29 @@ class Stream {
   net::Result<std::size_t> write_all(std::string_view text, const Until& until = Until::ambient()) {
     return write_all(std::as_bytes(std::span(text)), until);
   }
-  // Sets the deadline of all later reads; Deadline::never() removes the deadline.
+  // Sets the deadline for all later reads; Deadline::never() removes the deadline.
   void set_read_deadline(Deadline deadline) noexcept;
-  // Sets the deadline of all later writes; Deadline::never() removes the deadline.
+  // Sets the deadline for all later writes; Deadline::never() removes the deadline.
   void set_write_deadline(Deadline deadline) noexcept;
 
   // Sends close_notify: the peer reads the end of the stream, and later writes fail. Reads still
   // succeed until the peer's close_notify.
   net::Result<void> shutdown(const Until& until = Until::ambient());
-  // Ends calls with weft::Errc::closed, without close_notify. Bytes already received stay readable.
+  // Closes the connection without close_notify; calls fail with weft::Errc::closed. Bytes already
+  // received stay readable.
   void close() noexcept;
   // Returns the TCP connection, for example to read its addresses.
   [[nodiscard]] net::TcpStream& tcp() noexcept;
 
-  // Returns the agreed protocol; empty if there is none.
+  // Returns the negotiated ALPN protocol, or an empty string if there is none.
   [[nodiscard]] std::string alpn() const;
-  // Returns the version, such as "TLSv1.3".
+  // Returns the TLS version, such as "TLSv1.3".
   [[nodiscard]] std::string version() const;
   // Returns whether the handshake resumed an earlier session.
   [[nodiscard]] bool resumed() const noexcept;
-  // Returns the subject of the peer's certificate, "CN = name"; empty without a certificate.
+  // Returns the subject of the peer's certificate, "CN = name", or an empty string if none exists.
   [[nodiscard]] std::string peer_subject() const;
-  // Returns the TLS data of the connection, with the peer's certificate. Parks briefly while
-  // another caller uses the stream.
+  // Returns the TLS data of the connection, including the peer's certificate.
   [[nodiscard]] net::TlsInfo info() const;
 
  private:

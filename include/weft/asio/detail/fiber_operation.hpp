@@ -1,4 +1,4 @@
-// Represents one operation of Asio that a fiber waits for; see use_fiber.hpp.
+// Represents one Asio operation for which a fiber waits; see use_fiber.hpp.
 #pragma once
 
 #include <weft/asio/detail/given_up.hpp>
@@ -61,7 +61,7 @@ concept NamesExecutor = requires(const T& it) {
 template <class T>
 concept Wraps = requires(const T& it) {
   it.initiation_;
-};  // The handlers of as_tuple and redirect_error.
+};  // Matches the handlers of as_tuple and redirect_error.
 template <class T>
 concept PointsToNamed = requires(const T& it) {
   it->get_executor();
@@ -71,7 +71,7 @@ concept PointsToStream = requires(const T& it) {
   it->stream().get_executor();
 };
 
-// Returns the executor of the first argument that has one; Beast's operations pass their stream.
+// Returns the executor of the first argument that has one, which is Beast's stream, for example.
 template <class None = void>
 void executor_of_arguments() {
   static_assert(!std::is_void_v<None>,
@@ -348,8 +348,8 @@ class FiberOperation {
   const Place place_;
   WaitGroup pending_;
   std::optional<std::tuple<Args...>> results_;  // Set by the operation's handler.
-  std::exception_ptr exception_;                // Set when beginning the operation throws.
-  std::exception_ptr cancel_exception_;         // Set when the cancellation throws.
+  std::exception_ptr exception_;                // Set if the start of the operation throws.
+  std::exception_ptr cancel_exception_;         // Set if the cancellation throws.
   bool timed_out_ = false;
 #if WEFT_ASIO_HAS_CANCELLATION
   struct Nothing {};

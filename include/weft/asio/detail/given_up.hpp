@@ -1,4 +1,4 @@
-// Counts callers that wait for operations that a context abandons in its destructor.
+// Collects the callers whose operations a context abandons in its destructor.
 #pragma once
 
 #include <utility>
@@ -11,9 +11,9 @@ namespace weft::asio {
 inline namespace WEFT_ASIO_LIBRARY {
 namespace detail {
 
-// While a GivenUp is on the stack of a caller, the caller reports abandoned operations only when
-// the GivenUp is destroyed. An ending context makes Asio destroy all handlers; waiting callers must
-// not use Asio's services again before all handlers are destroyed.
+// When a context ends, its destructor abandons all operations: Asio destroys their handlers. Until
+// it has destroyed all of them, the callers that waited for these operations must not use Asio's
+// services again. A GivenUp on the destructor's stack therefore ends all these waits together.
 class GivenUp {
  public:
   GivenUp() : previous_(std::exchange(current(), this)) {}
@@ -24,7 +24,7 @@ class GivenUp {
     for (WaitGroup* const one : pending_) one->done();
   }
 
-  // Calls pending.done() now or, if the caller has a GivenUp, when the GivenUp is destroyed.
+  // Calls pending.done() now or, if a GivenUp is on the caller's stack, in its destructor.
   static void end(WaitGroup& pending) noexcept {
     GivenUp* const here = current();
     if (here == nullptr) return pending.done();
