@@ -78,8 +78,8 @@ Metrics select_becomes_ready(const Request& request);
 Metrics wake_idle(const Request& request);
 Metrics wake_busy(const Request& request);
 Metrics mixed_load(const Request& request);
-// The ways in which the fibers of W13 wait for their turns. `thread`: a thread sends to a channel.
-// `socket`: a thread writes to a socket.
+// The ways in which the fibers of W13 wait for their turns. `thread`: a plain thread releases a
+// semaphore. `socket`: a plain thread writes to a socket.
 enum class Waiting : std::uint8_t { yield, timer, channel, thread, socket };
 Metrics fair_turns(const Request& request, std::size_t fibers, Waiting how);
 // Measures `fibers` fibers that sleep repeatedly, while nothing else runs.

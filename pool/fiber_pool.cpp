@@ -37,7 +37,7 @@ void run_worker(pool::PoolCore& core) {
 }
 
 // Requires that the pool has no live worker; a caller that was a worker must have been retired, or
-// have given its slots back. While the task waits, the caller gives back its slots of other pools.
+// have given its slots back. While the task waits, the caller gives back its slots in other pools.
 void run_stranded(pool::PoolCore& core, detail::PoolItem& item, pool::PoolWorker& self) {
   using pool::Registration;
   Registration* outer = Registration::of_caller();
@@ -75,8 +75,8 @@ std::unique_ptr<pool::PoolCore> make_core(PoolOptions&& options, pool::PoolCore*
                           "weft::FiberPool: " + why);
 }
 
-// Returns whether the pool's remaining fibers run no code of the program. These fibers are retired
-// workers and fibers of the library.
+// Returns whether none of the pool's remaining fibers is running user code. These fibers are
+// retired workers and fibers of the library.
 bool no_user_code_is_left(const PoolState& state) noexcept {
   // If the pool has dropped tasks, a thread may still be destroying their callables.
   return state.closed && state.counters.cancelled == 0 && !state.counters.clears_without_place &&
@@ -85,7 +85,7 @@ bool no_user_code_is_left(const PoolState& state) noexcept {
 
 // A task that waits for a condition of its own pool may wait for itself, so the wait fails. If a
 // task of another pool with the same root must wait, it gives its slots back meanwhile. `limit_of`
-// returns the limit of the wait. The argument of `limit_of` is true if the caller is a fiber and
+// returns the Until that limits the wait. Its argument is true if the caller is a fiber and
 // no_user_code_is_left() returns true.
 template <class LimitOf>
 bool wait_within(pool::PoolCore& core, Condition condition, std::uint64_t count, LimitOf limit_of) {
@@ -98,8 +98,8 @@ bool wait_within(pool::PoolCore& core, Condition condition, std::uint64_t count,
   bool only_leaves = false;
   const auto answer = core.locked([&, caller = this_fiber::id()](const PoolState& state) {
     is_ticker = caller != 0 && state.ticker.fiber() == caller;
-    // A plain thread's wait always needs the timer of the report, because a fiber that never yields
-    // may prevent the workers from ending.
+    // A wait on a plain thread may need a report, because a fiber that never yields can prevent the
+    // workers from ending.
     only_leaves = caller != 0 && no_user_code_is_left(state);
     return state.answer(condition, count);
   });
@@ -116,7 +116,7 @@ bool wait(pool::PoolCore& core, Condition condition, std::uint64_t count, const 
 }
 
 // Waits until a closed pool has ended, or until it is time to report the wait. A wait needs neither
-// a report nor a timer if the remaining fibers run no code of the program.
+// a report nor a timer if the remaining fibers run no user code.
 bool join_until_report(pool::PoolCore& core) {
   return wait_within(core, Condition::joined, 0, [](bool only_leaves) {
     return only_leaves ? Until() : Until(detail::end_wait_report_time());
@@ -135,8 +135,9 @@ bool join_until_report(pool::PoolCore& core) {
   pool.join();
 }
 
-// An exception ends the process in this frame, because the function is noexcept. Neither function
-// is inlined, so the pool's members still exist when std::terminate reports the exception.
+// An exception ends the process in this frame, because the function is noexcept. Neither drain()
+// nor this function is inlined, so the pool's members still exist when std::terminate reports the
+// exception.
 [[gnu::noinline]] void drain_or_terminate(FiberPool& pool, pool::PoolCore& core) noexcept {
   drain(pool, core);
 }
@@ -174,8 +175,8 @@ void FiberPool::resize(std::size_t capacity) {
 
 void FiberPool::reopen() {
   const bool was_closed = core_->reopen();
-  // The stop request was made before the callback was registered. For later requests, the callback
-  // closes the pool.
+  // If the stop was requested before this call, the callback has already run, so this call closes
+  // the pool again. If it is requested later, the callback closes the pool.
   if (core_->options().stop.stop_requested()) return close(Close::cancel);
   if (was_closed) check(core_->start());
 }

@@ -11,7 +11,7 @@ namespace weft {
 
 namespace {
 
-// Wraps a task with options as a callable of the pool.
+// Wraps a task that has options in a callable for the pool.
 struct Member {
   detail::Task task;
   void operator()() { task.run(); }

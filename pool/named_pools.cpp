@@ -1,4 +1,4 @@
-// Lists the pools of a process for its metrics.
+// Reads the numbers of all named pools for the metrics of the process.
 #include <weft/detail/named_pools.hpp>
 
 #include "pool/core/listing.hpp"

@@ -1,4 +1,4 @@
-// The rules for a pool's options.
+// Checks the options of a pool.
 #pragma once
 
 #include <weft/pool_options.hpp>

@@ -58,8 +58,8 @@ Accepted PoolEntry::enqueue_slowly(pool::PoolCore& core, PoolItem& item, Room ro
   OnFull when_full = core.options().on_full;
   if (room != Room::as_configured) when_full = room == Room::now ? OnFull::reject : OnFull::block;
   pool::Registration* const caller = pool::Registration::of_caller();
-  // A task of a pool first calls core.submit(), because it keeps its slot unless it has to block.
-  // Other callers need no such attempt.
+  // A caller that is a task of a pool first tries core.submit(), and releases its slot only if it
+  // has to block. Other callers have no slot to keep, so they may block at once.
   if (when_full == OnFull::block && caller == nullptr) return core.submit_blocking(item, until);
   const pool::PoolCore::Answer answer = core.submit(item, when_full);
   if (answer.next == Next::nothing) return answer.accepted;
@@ -67,8 +67,8 @@ Accepted PoolEntry::enqueue_slowly(pool::PoolCore& core, PoolItem& item, Room ro
     const BlockingScope scope(&core.root());
     return core.submit_blocking(item, until);
   }
-  // A task that runs in submit() may itself call submit(); the new task then runs inside that call,
-  // and so on. A call that finds half of the stack used continues on a new stack.
+  // A task that runs in submit() may itself call submit(), which runs the new task inside that
+  // call, and so on. If more than half of the stack is used, the call runs its task on a new stack.
   const StackRoom stack = stack_room();
   if (stack.left >= stack.size / 2 ||
       !run_on_new_stack(core, item, answer.number, caller, stack.size)) {
@@ -105,7 +105,7 @@ Result<std::size_t> PoolEntry::enqueue(pool::PoolCore& core, std::span<PoolItem>
   for (PoolItem& item : items) core.runner().stamp(item);
   std::size_t accepted = 0;
   for (;;) {
-    // A task that needs more than a push is submitted individually.
+    // Tasks that cannot simply be pushed are submitted one at a time.
     accepted += core.push_some(items.subspan(accepted));
     if (accepted == items.size()) return {accepted, {}};
     const Accepted next = enqueue(core, items[accepted], room, until);

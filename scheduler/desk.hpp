@@ -27,14 +27,13 @@ namespace weft::scheduler {
 // thread can access its other state (class Worker). The comments between the public functions state
 // which threads may call them.
 // Order
-//   [resting]  begin_rest stores true (release) -> a thread that ends the rest, or counts the
-//              sleeping workers, reads (acquire): the fibers that the worker has left to other
-//              workers are visible.
+//   [resting]  begin_rest() stores true (release) -> end_rest() or is_resting() reads true
+//              (acquire): the caller sees the fibers that the worker has moved to other queues.
 class Desk {
  public:
   struct Setting {
     unsigned index = 0;
-    bool is_resting = false;     // Whether the worker rests until it is needed.
+    bool is_resting = false;     // Whether the worker sleeps until end_rest() is called.
     bool has_open_queue = true;  // Whether the queue is initially open to thieves.
     unsigned scheduler = 0;      // The sequence number of the scheduler.
     std::int64_t now = 0;
@@ -60,8 +59,8 @@ class Desk {
     wakeups_.fetch_add(1, detail::relaxed);
     unpark();
   }
-  // Queues a fiber that must run on this worker, and unparks the worker. The unpark cannot be lost,
-  // because the worker checks for such fibers before it sleeps.
+  // Queues a fiber that must run on this worker, and unparks the worker. The worker cannot miss the
+  // fiber, because after each unpark it checks for pinned fibers before it sleeps again.
   void send_pinned(fibers::Fiber& fiber) noexcept {
     queue_pinned(fiber);
     unpark();
@@ -71,7 +70,7 @@ class Desk {
   [[nodiscard]] std::size_t queued_hint() const noexcept {
     return queue.size_hint() + (queue.next_hint() != nullptr ? 1 : 0);
   }
-  // Returns whether the worker sleeps in the event source.
+  // Returns whether the worker is asleep in the event source.
   [[nodiscard]] bool waits_for_events_hint() const noexcept { return parker_.is_elsewhere_hint(); }
   [[nodiscard]] std::uint64_t wakeups() const noexcept { return wakeups_.load(detail::relaxed); }
   // If the worker counts a decision at the same moment, the request may be lost; the monitor then
@@ -80,15 +79,15 @@ class Desk {
 
   // --- The monitor and the runtime call these; any thread may call the const functions ---
 
-  // Makes the running fiber yield at its next call that may wait. Makes the worker perform a look
-  // before it runs another fiber.
+  // Makes the running fiber yield at its next call that may wait. The worker then performs its
+  // periodic look before it runs another fiber.
   void end_turn() noexcept {
     turn.has_ended.store(true, detail::relaxed);
     turn.over.store(true, detail::relaxed);
     ask_to_look();
   }
-  // `moment` is the time of the first sample that saw the fiber's current run, in nanoseconds. It
-  // is 0 if the last two samples saw different runs.
+  // `moment` is the time, in nanoseconds, of the monitor's first sample during the running fiber's
+  // current run. It is 0 if the last two samples saw different runs.
   void note_run_since(std::int64_t moment) noexcept { runs_since_.store(moment, detail::relaxed); }
   [[nodiscard]] std::int64_t runs_since() const noexcept {
     return runs_since_.load(detail::relaxed);
@@ -99,15 +98,16 @@ class Desk {
 
   // --- The monitor and the worker call these ---
 
-  // Returns true if this call ended the rest. The caller must then count the worker as awake, and
-  // unpark the worker.
+  // Returns true if the worker was resting until this call. The caller must then count the worker
+  // as awake, and unpark the worker.
   [[nodiscard]] bool end_rest() noexcept {
     return resting_.exchange(false, detail::acq_rel);  // [resting]
   }
 
   // --- The worker calls these ---
 
-  // Returns whether the last turn had ended. The result is false only if locks record their owners.
+  // Starts a new turn, and returns whether the previous turn was over. The caller cannot read this
+  // from `turn.over`, which stays true while locks record their owners.
   [[nodiscard]] bool begin_turn() noexcept {
     const bool leads_here = base::notes_lock_owners();
     const bool has_ended = turn.has_ended.load(detail::relaxed) || !leads_here;
@@ -116,13 +116,13 @@ class Desk {
     if (!leads_here && base::notes_lock_owners()) turn.over.store(true, detail::relaxed);
     return has_ended;
   }
-  // Queues a fiber that must run on this worker. It wakes no worker: thieves cannot take the fiber,
-  // and this worker checks the queue before it sleeps.
+  // Queues a fiber that must run on this worker. It wakes no worker, because thieves cannot take
+  // the fiber, and this worker checks the queue before it sleeps.
   void queue_pinned(fibers::Fiber& fiber) noexcept {
     pinned.push(fiber);
     ask_to_look();
   }
-  // Pins the running fiber, which must not be pinned, to this worker until unpin_running() is
+  // Pins the running fiber, which must not be pinned yet, to this worker until unpin_running() is
   // called. A running fiber is in no queue, so the pin takes effect when the fiber is next queued.
   void pin_running() noexcept {
     fibers::Fiber& fiber = *recorder.running();
@@ -153,7 +153,7 @@ class Desk {
 
   // The worker uses the next two members constantly; other threads write them occasionally.
   alignas(base::kCacheLine) detail::Turn turn;
-  // The number of decisions left until the next look. Relaxed: a count.
+  // The number of decisions left until the next look. Relaxed: it is only a count.
   detail::Atomic<std::uint32_t> decisions_left{tuning::kMostDecisions};
   const unsigned index;
   Recorder recorder;
@@ -161,8 +161,8 @@ class Desk {
  private:
   EventSource& events_;
   base::Parker parker_;
-  detail::Atomic<std::uint64_t> wakeups_{0};    // Relaxed: statistics.
-  detail::Atomic<std::int64_t> runs_since_{0};  // Relaxed: for dumps.
+  detail::Atomic<std::uint64_t> wakeups_{0};    // Relaxed: only statistics use it.
+  detail::Atomic<std::int64_t> runs_since_{0};  // Relaxed: only dumps use it.
   detail::Atomic<bool> resting_;
 };
 

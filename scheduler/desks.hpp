@@ -12,12 +12,12 @@
 namespace weft::scheduler {
 
 // An append-only list of desks, including the desks of spare workers. Any thread may call the
-// functions, except where a comment names the caller. Relaxed order is enough: add() and publish()
-// have one caller at a time, and a started fiber keeps its stack.
+// functions, except where a comment names the caller. Relaxed loads suffice: publish() has one
+// caller at a time, and the stack that home_of() reads does not change once the fiber has started.
 // Order
-//   [spares]  publish() counts a desk (release) -> all() loads the count (acquire): the desk is
-//             complete. A waker reads, with acquire order, the bit of the worker that it chooses:
-//             see IdleSet.
+//   [spares]  publish() stores count_ (release) -> all() loads it (acquire): all() returns complete
+//             desks. A waker that chooses a worker also sees a complete desk, because it reads the
+//             worker's bit in IdleSet with acquire order.
 class Desks {
  public:
   // There are at most `most` desks. `common` has the settings that all desks share; setting_of()
@@ -36,10 +36,10 @@ class Desks {
   [[nodiscard]] Desk* const* end() const noexcept { return desks_.get() + size(); }
   [[nodiscard]] Desk& operator[](unsigned index) const noexcept { return *desks_[index]; }
 
-  // Returns the sequence number of the scheduler in the process.
+  // Returns the scheduler's sequence number within the process.
   [[nodiscard]] unsigned scheduler() const noexcept { return common_.scheduler; }
-  // Returns the parameters for the desk of a worker. The queues of spare workers are open to
-  // thieves.
+  // Returns the parameters for the desk of a worker. A spare worker's queue is open from the start,
+  // so that other workers may steal from it.
   [[nodiscard]] Desk::Setting setting_of(unsigned index, std::int64_t now) const noexcept {
     Desk::Setting setting = common_;
     setting.index = index;
@@ -50,8 +50,9 @@ class Desks {
   }
 
   // The scheduler calls add() and publish(), from one thread at a time. It calls add() before the
-  // worker's thread starts, because a waker may choose the worker once it sleeps. It publishes the
-  // initial desks before any thread starts, and the desk of a later worker once its thread runs.
+  // worker's thread starts, because wakers may use the desk once the worker is asleep. It publishes
+  // the initial desks before any thread starts, and a later worker's desk once the worker's thread
+  // has started.
   void add(Desk& desk) noexcept { desks_[desk.index] = &desk; }
   void publish() noexcept {
     count_.store(count_.load(detail::relaxed) + 1, detail::release);  // [spares]
@@ -70,7 +71,7 @@ class Desks {
   }
 
  private:
-  // An array of all possible desks, filled from the front.
+  // The array has an entry for each possible desk, and is filled from the front.
   const std::unique_ptr<Desk*[]> desks_;
   detail::Atomic<std::size_t> count_{0};
   const unsigned permanent_;

@@ -1,4 +1,4 @@
-// The object in which workers sleep until events, usually of the kernel, make fibers runnable.
+// The object in which workers sleep until events, usually from the kernel, make fibers runnable.
 #pragma once
 
 #include <cstddef>
@@ -21,14 +21,14 @@ class EventSource {
 
   // A worker calls this function outside of fibers. Blocks until events arrive, interrupt() is
   // called or the deadline passes. Wakes the fibers that waited for the events, and returns their
-  // number. May return 0 early. With Deadline::past() it only checks for events; a pending
-  // interrupt then still ends a later sleep.
+  // number. May return 0 early. With Deadline::past() it only checks for events, and leaves a
+  // pending interrupt to a later wait().
   [[nodiscard]] virtual std::size_t wait(Deadline deadline) noexcept = 0;
-  // Ends one blocked wait() or, if none blocks, the next that would. Any thread may call it.
+  // Ends one blocked wait(), or the next wait() that would block. Any thread may call it.
   virtual void interrupt() noexcept = 0;
   // Returns whether any descriptor is watched. Not virtual, because workers often call it.
   [[nodiscard]] bool watches_anything() const noexcept {
-    // Relaxed: a hint. If a worker has just read 0, announce_watch() notifies that worker.
+    // Relaxed: announce_watch() notifies a worker that has just read an outdated 0.
     return watched_.load(detail::relaxed) != 0;
   }
 
@@ -36,14 +36,15 @@ class EventSource {
   void serve(Scheduler& scheduler) noexcept { scheduler_ = &scheduler; }
 
  protected:
-  // Counts a watch. Returns true for the first watch: the caller must then call announce_watch()
-  // once events can arrive.
+  // Counts a watch. Returns true for the first watch; in that case, the caller must call
+  // announce_watch() once events can arrive.
   [[nodiscard]] bool begin_watch() noexcept {
     return watched_.fetch_add(1, detail::relaxed) == 0;  // Relaxed: see watches_anything().
   }
   void end_watch() noexcept { watched_.fetch_sub(1, detail::relaxed); }
-  // Makes a sleeping worker sleep in wait(), or relies on the next look of the calling worker. Does
-  // nothing if no scheduler is set. The scheduler implements it.
+  // Ensures that a sleeping worker will wait for the events. If the caller is a worker, it may
+  // instead check for the events itself at its next look. Has no effect if no scheduler is set.
+  // scheduler.cpp implements this function.
   void announce_watch() noexcept;
 
  private:
@@ -51,9 +52,9 @@ class EventSource {
   Scheduler* scheduler_ = nullptr;
 };
 
-// Returns the event source of the calling fiber's scheduler, or of the current runtime for a plain
-// thread. Throws std::system_error (Errc::no_runtime) if neither exists. The scheduler implements
-// it.
+// Returns the event source of the calling fiber's scheduler or, on a plain thread, of the current
+// runtime. Throws std::system_error (Errc::no_runtime) if neither exists. scheduler.cpp implements
+// this function.
 [[nodiscard]] EventSource& current_events();
 
 }  // namespace weft::scheduler

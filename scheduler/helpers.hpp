@@ -18,11 +18,11 @@ class Helpers {
   Helpers(const Helpers&) = delete;
   Helpers& operator=(const Helpers&) = delete;
 
-  // Any thread may call it. Returns an error if no helper exists and none could be started. After
-  // success, the caller must call submit() exactly once.
+  // Any thread may call it. Returns an error if no helper exists and none could be started. If
+  // it succeeds, the caller must call submit() exactly once.
   [[nodiscard]] virtual std::error_code expect() noexcept = 0;
-  // Any thread may call it. A helper makes the call and then wakes the call's fiber. A call without
-  // a waker may free itself.
+  // Any thread may call it. A helper makes the call and then wakes the call's fiber. If the call
+  // has no waker, no fiber waits for it, so it may destroy itself when it ends.
   virtual void submit(detail::BlockingCall& call) noexcept = 0;
   // Returns the number of existing helpers; it may be stale.
   [[nodiscard]] virtual std::size_t size_hint() noexcept = 0;

@@ -13,8 +13,8 @@ namespace weft::scheduler {
   return std::chrono::nanoseconds(Deadline::Clock::now().time_since_epoch()).count();
 }
 
-// Returns the machine's time in nanoseconds, on the clock that Deadline uses. In a simulation, all
-// hosts share one worker and this clock, but each deadline uses the clock of its host.
+// Returns the machine's time in nanoseconds. Outside a simulation, this is the clock that Deadline
+// uses. In a simulation, all hosts share this clock, and machine_time() converts deadlines to it.
 [[nodiscard]] inline std::int64_t machine_now() noexcept {
   if (const detail::Simulated* simulation = detail::simulated()) [[unlikely]]
     return simulation->machine_now();

@@ -29,8 +29,8 @@ struct WaitCycle;
 // Describes a worker that has been running the same fiber for a long time.
 struct Stall {
   enum class Kind : std::uint8_t {
-    blocked,  // The worker uses no processor time, because it waits in a system call.
-    busy,     // The worker computes, or would compute if its thread had a processor.
+    blocked,  // The worker uses no processor time, because it is waiting in a system call.
+    busy,     // The worker is computing, or would compute if its thread had a processor.
   };
   Kind kind = Kind::busy;
   unsigned worker = 0;
@@ -38,12 +38,12 @@ struct Stall {
   const fibers::Fiber* fiber = nullptr;
   std::chrono::nanoseconds lasted{0};
   const Desk* stuck = nullptr;
-  std::uint64_t switches = 0;  // The worker's number of switches when the run of the fiber began.
+  std::uint64_t switches = 0;  // The worker's switch count when it began to run the fiber.
   fibers::StackSpace* stacks = nullptr;
 
-  // Returns the fiber's call stack. The result is empty if the worker has switched since, or if
-  // calls_of_thread() cannot read the calls. Only on_stall, on_blocked and Runtime::dump() may call
-  // this function, before they return.
+  // Returns the fiber's call stack. The result is empty if the worker has switched to another fiber
+  // meanwhile, or if calls_of_thread() cannot read the calls. May be called only inside
+  // on_stall, on_blocked and Runtime::dump().
   [[nodiscard]] fibers::Backtrace calls() const noexcept;
 };
 
@@ -68,8 +68,8 @@ struct MonitorOptions {
   std::function<void(std::uint64_t, std::chrono::nanoseconds)> on_continued = {};
 };
 
-// Determines how the number of workers follows the number of usable processors. The monitor
-// compares the two numbers once in each period.
+// Determines how the number of workers adapts to the number of usable processors. The monitor
+// compares the two numbers once per period.
 struct ProcessorOptions {
   // The monitor's thread calls this function. The result 0 means that the number is unknown.
   std::function<unsigned()> count = &base::usable_processors_hint;
@@ -89,12 +89,12 @@ struct SchedulerOptions {
   // blocking calls, except in a simulation, where fibers make these calls themselves.
   Helpers* helpers = nullptr;
   // A worker calls this function, outside of fibers, once no fiber can ever run again, or when a
-  // shortage of stacks lasts (StackShortage). If it is empty, workers do not search for deadlocks.
+  // stack shortage persists (StackShortage). If it is empty, workers do not search for deadlocks.
   std::function<void(Scheduler&)> on_deadlock = {};
   MonitorOptions monitor = {};
-  // The simulation makes the decisions of the only worker. If null, the normal rules apply.
+  // If not null, the simulation makes the decisions in place of the only worker.
   detail::Simulation* simulation = nullptr;
-  // If true, spawns are refused while a fiber waits for a stack.
+  // If true, spawns are refused while a fiber is waiting for a stack.
   bool refuses_without_stacks = false;
   // The memory, in bytes, that the process should not exceed; 0: no goal. The goal has no effect
   // without a monitor.

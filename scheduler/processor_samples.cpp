@@ -26,9 +26,9 @@ enum class SlotState : std::uint8_t { free, filling, full };
 
 // A slot into which the signal handler writes one sample.
 // Order
-//   [slot]  the handler stores full (release) -> drain loads it (acquire): the sample is complete.
-//           drain stores free (release) -> a handler takes the slot (acquire): drain has read the
-//           sample.
+//   [slot]  on_sample() stores full (release) -> drain() loads it (acquire): drain() reads a
+//           complete sample. drain() stores free (release) -> take_slot() reads free (acquire):
+//           drain() has read the old sample.
 struct SampleSlot {
   detail::Atomic<SlotState> state{SlotState::free};
   ProcessorSample sample;
@@ -37,10 +37,11 @@ struct SampleSlot {
 
 constexpr std::size_t kSlots = 128;
 
-// One table for the process. The slots are never freed, because a signal may arrive late. Pages
-// without a sample use no memory, because no code touches them.
+// The process has one such table. The slots are never freed, because a signal may arrive late.
+// Pages without a sample use no memory, because no code touches them.
 // Order
-//   [slots]  the constructor stores them (release) -> the handler loads them (acquire).
+//   [slots]  the constructor stores `slots` (release) -> take_slot() loads it (acquire):
+//            take_slot() then sees constructed slots.
 struct SampleBook {
   detail::Atomic<SampleSlot*> slots{nullptr};
   detail::Atomic<bool> is_open{false};    // Relaxed: the next sampler discards a late sample.
@@ -65,8 +66,8 @@ SampleSlot* take_slot() noexcept {
   return nullptr;
 }
 
-// Records the fiber that runs on this thread. Records no fiber while the worker switches, because
-// its stack pointer is then outside the new fiber's stack.
+// Records the fiber that is running on this thread. Records no fiber during a switch, because the
+// stack pointer is then outside the new fiber's stack.
 void note_fiber(ProcessorSample& sample, fibers::ThreadImage& image) noexcept {
   Worker* const worker = current_worker();
   const fibers::Fiber* const fiber = worker == nullptr ? nullptr : worker->current_fiber();
@@ -80,8 +81,8 @@ void note_fiber(ProcessorSample& sample, fibers::ThreadImage& image) noexcept {
   sample.is_fiber = true;
   sample.name = stack->name.copy();
   sample.type = fiber->task.type_hint();
-  // The copy ends at the header: at the top of the stack or, for an inlined fiber, below the calls
-  // of its parent.
+  // The copy ends at the fiber's Stack header. If the fiber runs on its parent's stack, the
+  // parent's frames are above this header, so the copy omits them.
   image.copy_stack(reinterpret_cast<const char*>(stack));
 }
 
@@ -131,7 +132,7 @@ void ProcessorSampler::follow_workers() {
       const auto [timer, is_new] = timers_.try_emplace(
           thread, base::ThreadTimer::Setting{
                       .thread = thread, .signal = SIGPROF, .first = period_, .period = period_});
-      // Creating a timer also fails if the thread has just ended, so one failure is no error.
+      // Creating a timer also fails if the thread has just ended, so one failure is not an error.
       if (!is_new || timer->second.is_set()) continue;
       is_refused = true;
       timers_.erase(timer);

@@ -13,7 +13,7 @@
 
 namespace weft::scheduler {
 
-// A moment at which a worker's thread used its processor.
+// What a worker's thread executed when its timer sent a signal.
 struct ProcessorSample {
   std::uint64_t count = 1;               // Number of signals; above 1 if the kernel merged some.
   bool is_fiber = false;                 // If false, the worker was between fibers.
@@ -22,8 +22,8 @@ struct ProcessorSample {
   fibers::Backtrace calls;
 };
 
-// An object of this class samples all workers of the process by their threads' processor time. Each
-// thread has a timer that sends SIGPROF to it. The handler records the registers and copies the
+// Samples all workers of the process. Each worker's thread has a timer that sends SIGPROF to the
+// thread after each period of processor time. The handler records the registers and copies the
 // stack into a slot; it takes no lock and allocates nothing. The owner unwinds the copies. Owner: a
 // plain thread. The caller ensures that the process has only one sampler at a time.
 class ProcessorSampler {
@@ -31,18 +31,19 @@ class ProcessorSampler {
   // Returns false if the program handles SIGPROF itself. Must be called before the constructor.
   [[nodiscard]] static bool prepare() noexcept;
 
-  // Throws std::bad_alloc, std::system_error.
+  // Throws std::bad_alloc or std::system_error.
   explicit ProcessorSampler(std::chrono::nanoseconds period);
   ~ProcessorSampler();
   ProcessorSampler(const ProcessorSampler&) = delete;
   ProcessorSampler& operator=(const ProcessorSampler&) = delete;
 
-  // Begins to sample new workers. Throws std::bad_alloc, std::system_error.
+  // Adds the workers that are not sampled yet. Throws std::bad_alloc or std::system_error.
   void follow_workers();
   // Calls `see` with each new sample. Must be called every few milliseconds, because there is room
-  // for 128 samples.
+  // for only 128 samples.
   void drain(const std::function<void(const ProcessorSample&)>& see);
-  // Returns the number of samples that were lost because the eight slots tried were in use.
+  // Returns the number of samples that were lost because all eight slots that the handler tried
+  // were in use.
   [[nodiscard]] static std::uint64_t lost() noexcept;
 
  private:

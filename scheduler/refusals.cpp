@@ -31,7 +31,7 @@ void Shared::throw_too_many_fibers() {
                                            std::to_string(waiting) + " fibers wait for a stack");
   }
   if (const MemoryGoal& goal = stores_.goal(); goal.is_refusing()) {
-    // The monitor must check whether the process uses less memory, even if no worker wakes up.
+    // Wakes the monitor, which must notice a fall in memory use even if all workers are asleep.
     detail::full_fence();  // [goal]
     monitor_rest_.end();
     throw_error(

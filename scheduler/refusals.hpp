@@ -1,4 +1,4 @@
-// Throws the errors of spawns. These functions are in a separate file, which is compiled for size.
+// Throws the errors that a spawn reports. The build optimizes the source file for size.
 #pragma once
 
 #include <cstddef>

@@ -37,16 +37,16 @@ using detail::release;
 namespace {
 
 // Order
-//   [default]   the default is stored (release) -> Choice loads it (acquire): the scheduler is
-//               complete.
-//   [choosing]  Choice counts itself; full_fence; Choice loads the default, against: stop_choosing
-//               stores another default; full_fence; stop_choosing reads the counts. Either Choice
-//               finds the new default, or stop_choosing waits for that Choice.
+//   [default]   choose_default() stores default_scheduler (release) -> Choice() loads it (acquire):
+//               Choice() sees a completely constructed scheduler.
+//   [choosing]  Choice() counts itself, calls full_fence(), and loads the default. stop_choosing()
+//               stores another default, calls full_fence(), and reads the counts. Therefore
+//               Choice() loads the new default, or stop_choosing() waits for the Choice.
 detail::Atomic<Scheduler*> default_scheduler{nullptr};
 
-// Each of the two counters counts threads that are choosing a runtime. While stop_choosing() waits
-// for one counter to become 0, new choosers use the other counter; then it swaps the counters and
-// waits again. It therefore returns even if some thread is always choosing.
+// Each of the two counters counts threads that are choosing a runtime. stop_choosing() directs new
+// threads to one counter, and waits until the other is 0. Then it swaps the counters and waits
+// again. It therefore returns even if there is always another thread that begins to choose.
 std::array<detail::Atomic<std::uint32_t>, 2> choosing;
 detail::Atomic<std::uint32_t> side_of_newcomers{0};
 
@@ -84,8 +84,8 @@ void after_fork_in_child() noexcept WEFT_RELEASES(registry_mutex) {
   ParkedThreads::reset();
   if (base::notes_lock_owners()) base::shared_owners.reset();
   if (Worker* worker = current_worker()) {
-    // The fiber continues as a plain thread would. The fiber must not end, because its worker does
-    // not exist in the child.
+    // In the child, the fiber continues like a plain thread. It must not end, because its worker
+    // does not exist there.
     if (fibers::Fiber* fiber = worker->current_fiber()) {
       fiber->stack.load(relaxed)->no_switch |= fibers::Stack::kForked;
       base::note_forked_fiber();
@@ -122,8 +122,8 @@ void stop_choosing(Scheduler& scheduler) noexcept {
   if (std::erase(*choosable, &scheduler) == 0) return;
   choose_default();
   for (int turn = 0; turn < 2; ++turn) {
-    // Relaxed: the value changes only under the mutex. A thread that reads a stale value either
-    // counts itself in the counter that is read next, or finds the new default.
+    // Relaxed: the value changes only under the mutex. A Choice may read it late, but this
+    // loop waits for both counters. So each Choice with the old default ends before the loop does.
     const std::uint32_t side = side_of_newcomers.fetch_add(1, relaxed) % 2;
     full_fence();                                                       // [choosing]
     while (choosing[side].load(acquire) != 0) base::yield_processor();  // [choosing]

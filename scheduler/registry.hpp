@@ -12,24 +12,24 @@ class Scheduler;
 // The scheduler's constructor calls this function once the scheduler is complete. Throws
 // std::bad_alloc, std::system_error.
 void enter_registry(Scheduler& scheduler);
-// After the return, no thread can choose the scheduler, and no thread that chose it earlier still
-// uses it.
+// After this function returns, no thread can choose the scheduler, and no thread that chose it
+// earlier still uses it.
 void stop_choosing(Scheduler& scheduler) noexcept;
-// The scheduler's destructor calls this function, which also calls stop_choosing().
+// The scheduler's destructor calls this function, and this function first calls stop_choosing().
 void leave_registry(Scheduler& scheduler) noexcept;
 
 // Calls `visit` for each scheduler; no scheduler is destroyed meanwhile. Returns false, without
-// calling `visit`, if it could not lock the registry before `patience` ended. Any thread may call
+// calling `visit`, if it cannot lock the registry by the deadline `patience`. Any thread may call
 // it.
 [[nodiscard]] bool visit_registry(Deadline patience, const std::function<void(Scheduler&)>& visit);
 
-// Sets the scheduler to which the calling plain thread spawns; nullptr: the oldest scheduler.
+// Sets the scheduler to which the calling plain thread spawns; nullptr stands for the oldest.
 // Returns the previous setting.
 Scheduler* bind_this_thread(Scheduler* scheduler) noexcept;
 
-// The scheduler to which the calling plain thread spawns while this object lives. This is the
-// scheduler to which the thread is bound, otherwise the oldest scheduler that can be chosen, or
-// nullptr. The object delays the scheduler's destruction, so it must be short-lived.
+// Holds the scheduler to which the calling plain thread spawns: the one to which the thread is
+// bound, otherwise the oldest one that can be chosen, or nullptr. While this object exists, the
+// scheduler cannot be destroyed, so the object must be short-lived.
 class Choice {
  public:
   Choice() noexcept;

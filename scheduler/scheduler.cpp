@@ -59,10 +59,11 @@ void Scheduler::spawn(detail::Task&& task, const SpawnOptions& options, const vo
   }
 }
 
-// Counts as a spawn by a plain thread, even if a fiber calls it, because no worker owns the record.
+// A pinned spawn counts as a spawn by a plain thread, even if a fiber makes it, because the fiber's
+// record comes from the cache for plain threads.
 void Scheduler::spawn_pinned(detail::Task&& task, std::uint8_t size_class, const void* caller) {
   const Visitors::Visit visit(shared_.visitors());
-  // Some of the first usual() workers may not exist yet.
+  // usual() may count workers that do not exist yet.
   const auto homes =
       std::min(static_cast<unsigned>(shared_.desks().size()), shared_.active().usual());
   const unsigned home =
@@ -87,7 +88,7 @@ Fiber& Scheduler::spawn_parked(detail::Task&& task, detail::WaitReason reason) {
   return fiber;
 }
 
-// Takes the fiber's record from the cache of plain threads.
+// Takes the fiber's record from the cache that all plain threads share.
 Fiber& Scheduler::make_fiber(detail::Task&& task, std::uint8_t size_class, const void* caller) {
   Fiber* fiber = nullptr;
   {

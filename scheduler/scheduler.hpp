@@ -1,4 +1,4 @@
-// Starts and ends the workers, and serves plain threads.
+// Starts and stops the workers, and handles requests from plain threads.
 #pragma once
 
 #include <cstddef>
@@ -22,8 +22,8 @@
 
 namespace weft::scheduler {
 
-// Owns all workers, each with its thread, and the monitor. Serves the requests of plain threads.
-// The class Shared has the state that the workers share.
+// Owns all workers, each with its thread, and the monitor. Handles requests from plain threads. The
+// class Shared holds the state that the workers share.
 class Scheduler {
  public:
   // Starts the worker threads, which sleep in `events`; `events` must outlive the scheduler. Throws
@@ -65,8 +65,8 @@ class Scheduler {
   void begin_end() noexcept { is_ending_.store(true, detail::relaxed); }
   [[nodiscard]] bool is_ending() const noexcept { return is_ending_.load(detail::relaxed); }
   [[nodiscard]] bool runs_on_this_thread() const noexcept;
-  // The event source calls it at its first watch. Makes a sleeping worker sleep in the event
-  // source, or relies on the next look of the calling worker. Any thread may call it.
+  // The event source calls it when it begins to watch its first descriptor. Makes a sleeping worker
+  // wait for events, unless the calling worker will soon check for them. Any thread may call it.
   void events_started() noexcept;
 
   [[nodiscard]] Shared& shared() noexcept { return shared_; }
@@ -87,15 +87,16 @@ class Scheduler {
                                           const void* caller);
 
   Shared shared_;
-  const std::uint32_t forks_;  // The number of forks before the creation.
-  // Relaxed: runtime::announce_end() calls a function that notifies waiters under a lock.
+  const std::uint32_t forks_;  // The number of forks before this scheduler was created.
+  // Relaxed: after the store, runtime::announce_end() notifies the waiting fibers under a lock, so
+  // these fibers see the store.
   detail::Atomic<bool> is_ending_{false};
   // Every plain thread that spawns writes the following members.
   alignas(base::kCacheLine) detail::ThreadMutex outside_mutex_;  // Plain threads may block on it.
   fibers::FiberCache outside_fibers_ WEFT_GUARDED_BY(outside_mutex_);
   detail::Atomic<unsigned> next_home_{0};  // Relaxed: it only spreads fibers over the workers.
-  // Each worker is made before its thread starts; all initial workers are made before the first
-  // thread starts.
+  // Each worker is created before its thread starts; all initial workers are created before the
+  // first thread starts.
   std::vector<std::unique_ptr<Loop>> workers_;
   std::vector<std::thread> threads_;
   Monitor monitor_;

@@ -1,4 +1,4 @@
-// Begins and ends a scheduler and its threads. This file is compiled for size.
+// Starts and stops a scheduler and its threads. This file is optimized for size.
 #include <algorithm>
 #include <string>
 #include <system_error>
@@ -33,8 +33,10 @@ ActiveWorkers::Setting active_setting(const SchedulerOptions& options) {
 
 }  // namespace
 
-// A single worker begins with a closed queue, which is faster, unless the queue could not be opened
-// later for spare workers. The queues of spare workers are open.
+// The queue of a single worker is closed to other workers at first, because a closed queue is
+// faster. Opening it later for spare workers requires base::prepare_barriers(). If that function
+// fails, the queue is open from the start. The queues of spare workers are always open from the
+// start.
 Shared::Shared(Scheduler& scheduler, SchedulerOptions options, fibers::StackMain stack_main,
                EventSource& events)
     : scheduler_(scheduler),
@@ -98,7 +100,7 @@ void Scheduler::start_thread(Loop& worker) {
   }
 }
 
-// The monitor calls it. `wanted` workers are then active, or fewer if the system refuses threads.
+// The monitor calls it. `wanted` workers are then active, or fewer if threads cannot be created.
 void Scheduler::call_workers(unsigned wanted) noexcept {
   ActiveWorkers& active = shared_.active();
   const bool is_lower = active.want(wanted) > wanted;
@@ -115,7 +117,7 @@ void Scheduler::call_workers(unsigned wanted) noexcept {
       make_worker();
       start_thread(*workers_.back());
     } catch (const std::exception&) {
-      // The system refused memory or a thread; the monitor tries again at its next sample.
+      // Memory or a thread was not available; the monitor tries again at its next sample.
       if (workers_.size() > threads_.size()) workers_.pop_back();
       return;
     }
@@ -125,8 +127,8 @@ void Scheduler::call_workers(unsigned wanted) noexcept {
     workers_.back()->desk().unpark();
   }
   if (!is_lower || at_work <= wanted) return;
-  // Surplus workers must leave even if they sleep. An unpark also reaches a worker that is only
-  // about to sleep.
+  // A sleeping surplus worker must be woken, so that it can become inactive. unpark() also reaches
+  // a worker that is still about to sleep.
   unsigned surplus = at_work - wanted;
   for (auto at = others.rbegin(); at != others.rend(); ++at) {
     Desk& desk = **at;
@@ -155,7 +157,7 @@ bool Scheduler::lost_in_fork() const noexcept { return forks_ != detail::forks()
 void Scheduler::retire() noexcept {
   (void)wait_idle_until(Deadline::never());
   stop_choosing(*this);
-  // Waits for fibers that were spawned after the first wait.
+  // Waits for fibers that were spawned after the first wait ended.
   (void)wait_idle_until(Deadline::never());
 }
 

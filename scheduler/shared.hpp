@@ -24,8 +24,8 @@
 namespace weft::scheduler {
 
 // Contains the desks of the workers, the inject queue, the free stacks and records, and the sets of
-// workers that sleep, search and watch. The class starts no thread and has no access to workers;
-// the monitor, the deadlock watch and the stack shortage use desks instead.
+// workers that are asleep, searching and on watch. The class starts no thread and cannot access a
+// Worker; the monitor, DeadlockWatch and StackShortage access only desks.
 class Shared {
  public:
   Shared(Scheduler& scheduler, SchedulerOptions options, fibers::StackMain stack_main,
@@ -33,7 +33,8 @@ class Shared {
   Shared(const Shared&) = delete;
   Shared& operator=(const Shared&) = delete;
 
-  // Layers above the workers call it; a worker only passes the result to a handler.
+  // Returns the scheduler for the layers above the workers. A worker itself only passes it to the
+  // on_deadlock handler.
   [[nodiscard]] Scheduler& scheduler() const noexcept { return scheduler_; }
   [[nodiscard]] const SchedulerOptions& options() const noexcept { return options_; }
   // The sequence number of this scheduler in the process, which starts at 0.
@@ -58,7 +59,7 @@ class Shared {
 
   // --- Sleeping workers ---
 
-  // Returns true for a worker that sleeps or rests.
+  // Returns true if the worker is asleep, or is inactive because it is not needed.
   [[nodiscard]] bool is_asleep(const Desk& desk) const noexcept {
     return desk.is_resting() || idle_.is_asleep(desk.index);
   }
@@ -87,9 +88,9 @@ class Shared {
   [[nodiscard]] bool has_work_hint() const noexcept;
   [[nodiscard]] EventSource& events() noexcept { return events_; }
   [[nodiscard]] bool watches_events() const noexcept { return events_.watches_anything(); }
-  // Returns whether there are watched descriptors, or timers of any worker.
+  // Returns whether any descriptor is watched or any worker has a timer.
   [[nodiscard]] bool has_events_to_watch() const noexcept;
-  // Returns when a sleeping worker must run the earliest timer of an awake worker.
+  // Returns the time at which a sleeping worker must run the earliest timer of all awake workers.
   [[nodiscard]] Deadline earliest_timer_of_awake() const noexcept;
   // Any thread may call it, except the workers of this scheduler.
   void make_ready_from_outside(fibers::Fiber& fiber) noexcept;
@@ -103,7 +104,7 @@ class Shared {
   [[nodiscard]] fibers::FiberStore& fibers() noexcept { return stores_.fibers(); }
   [[nodiscard]] StackShortage& stack_shortage() noexcept { return stack_shortage_; }
   [[noreturn]] void throw_too_many_fibers();
-  // Returns the number of spawned fibers that have not finished; exact while no fiber runs.
+  // Returns the number of spawned fibers that have not finished; exact while no fiber is running.
   [[nodiscard]] std::uint64_t live() const noexcept;
   [[nodiscard]] std::uint64_t spawned() const noexcept;
   // Plain threads use it to wait until all fibers have ended.

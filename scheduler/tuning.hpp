@@ -1,64 +1,66 @@
-// The constants of the scheduler's policy. Times are nanoseconds.
+// The constants that tune the scheduler. Times are in nanoseconds.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
-// Each comment describes what a larger and a smaller number would cost, and the measurement if
-// there is one. docs/decisions/0014 and 0017 have the tables. The sizes on which an algorithm
+// Each comment describes what a larger and a smaller number would cost, and gives the measurement
+// if there is one. docs/decisions/0014 and 0017 have the tables. The sizes on which an algorithm
 // relies, such as the size of a ring, are defined with the algorithm.
 namespace weft::scheduler::tuning {
 
 // --- Looks of a worker with work ---
 
-// After at most this many decisions, a worker looks at what it would otherwise never reach: the
-// inject queue, its oldest new fibers, timers and descriptors. With more decisions, such work waits
-// longer; with fewer, looks take more time from fibers. The number is a prime, so that looks do not
-// coincide with a program's period.
+// A worker performs a look after it has chosen at most this many fibers to run. A look checks the
+// work that the worker would otherwise never reach: the inject queue, the worker's oldest new
+// fibers, timers and descriptors. With a larger number, such work waits longer; with a smaller one,
+// looks cost more time. The number is prime, so that looks do not fall into step with a program.
 inline constexpr std::uint32_t kMostDecisions = 61;
-// The longest time between two looks. It bounds the wait of all work that only a look finds.
+// The longest time between two looks. It bounds how long work that only a look finds can wait.
 inline constexpr std::int64_t kLookPeriod = 200'000;
 // The shortest time between two polls by a busy worker, because each poll is a system call.
 inline constexpr std::int64_t kPollInterval = 20'000;
-// Once in this time, a worker moves its oldest new fibers to the end of the queue. With less time,
-// workers begin more subtrees early. With a move at each look, skynet took 1.5 times as long, and
-// peaked at 55 MB.
+// Once per this period, a worker moves its oldest new fibers to the end of the queue. With a
+// shorter period, more fibers of a recursive program are started at once. With a move at each look,
+// the skynet benchmark took 1.5 times as long, and its memory peaked at 55 MB.
 inline constexpr std::int64_t kReachPeriod = 200'000;
-// Each group of this many new fibers adds one fiber to such a move. A smaller number costs as much
-// as a shorter period.
+// In each kReachPeriod, a worker moves one new fiber, plus one for each kNewFibersPerReached new
+// fibers in its queue. A smaller number has the same costs as a shorter kReachPeriod.
 inline constexpr std::size_t kNewFibersPerReached = 512;
-// A worker moves at most this many new fibers at a time. Without a bound, most of a million
-// sleeping fibers were parked at once; they used 3.5 GB, and took eight times as long.
+// A worker moves at most this many new fibers at a time. Without this bound, `weft_workloads W7_1m`
+// used 3.5 GB and took eight times as long, because most of its fibers were parked at once.
 inline constexpr std::size_t kMostReached = 8;
-// An empty ring is filled with this many waiting fibers. With more, the prefetched parts of their
-// stacks leave the innermost cache before the fibers run. With fewer, the worker locks the list
-// more often.
+// A worker refills its empty ring with this many waiting fibers. With more, the prefetched parts of
+// their stacks leave the L1 cache before the fibers run. With fewer, the worker locks the list of
+// waiting fibers more often.
 inline constexpr std::size_t kFetched = 16;
 
 // --- Calls for help ---
 
-// A fiber may wait this long while a processor is idle. While a worker sleeps, this is also the
-// time between looks. With a shorter time, workers wake each other for fibers that would soon run;
-// a wake costs each worker some 10 us.
+// While a processor is idle, a worker whose fibers wait for longer than this wakes another worker.
+// While any worker is asleep, the others perform a look at least this often. With a shorter time,
+// workers are woken for fibers that would soon run anyway. A wakeup costs both workers 10 us.
 inline constexpr std::int64_t kPatience = 50'000;
-// Fibers may wait this long if all usable processors have an awake worker, because another worker
-// would only share a processor.
+// This limit replaces kPatience if each usable processor has an awake worker. One more worker would
+// then only compete for a processor.
 inline constexpr std::int64_t kPatienceWhenCrowded = 1'000'000;
-// The first and the longest pause after a call for help that may be useless. A longer pause delays
-// help that is needed; a shorter pause repeats useless calls.
+// A worker with waiting fibers calls for help: it wakes another worker. If the call may be useless,
+// the worker pauses before the next call. These are the first and the longest such pause. A longer
+// pause delays help that is needed; a shorter pause repeats useless calls.
 inline constexpr std::int64_t kShortestCallPause = 100'000;
 inline constexpr std::int64_t kLongestCallPause = 4'000'000;
 
 // --- Long runs ---
 
-// A run of this length counts as long. The worker then checks the watch before each run; for
-// shorter runs, these checks cost more than they save.
+// A run of this length counts as long. While a worker expects long runs, it checks before each run
+// that a sleeping worker watches the timers and descriptors. For shorter runs, these checks cost
+// more than they save.
 inline constexpr std::int64_t kLongRun = 200'000;
 // A run of this length is certainly long unless the thread was preempted; one system call shows
 // whether it was.
 inline constexpr std::int64_t kCertainlyLongRun = 1'000'000;
-// For runs between these two lengths, the worker reads its processor time only once in this many
-// cases. A system call in each case would cost more than it saves.
+// To judge runs between kLongRun and kCertainlyLongRun, a worker reads its processor time. Only one
+// in this many looks that find such runs reads it, because each reading is a system call.
 inline constexpr unsigned kSuspicionsPerQuestion = 8;
 // For this long after a long run, a worker assumes that more long runs follow, and wakes sleeping
 // workers sooner.
@@ -66,42 +68,42 @@ inline constexpr std::int64_t kLongRunMemory = 100'000'000;
 
 // --- Searches: a worker without work steals ---
 
-// The time that a worker searches before it sleeps: several times the cost of waking a sleeping
-// thread. With a longer time, searches waste processor time; with a shorter time, the worker is
-// often woken just after it fell asleep.
+// How long a worker searches before it sleeps, if no descriptors are watched. The time is several
+// times the cost of waking a sleeping thread. With a longer time, searches waste processor time;
+// with a shorter time, the worker is often woken just after it fell asleep.
 inline constexpr std::int64_t kSearchTime = 30'000;
 // A thief checks a worker twice, this far apart, to distinguish waiting work from work in progress.
 // With 1 us, two workers took up to 2.5 times as long as one worker for `weft_workloads W1`.
 inline constexpr std::int64_t kBetweenLooks = 5'000;
-// A thief leaves work to an owner that will reach the work within this time, because a move costs
-// more. With 5 us, a fiber of `weft_workloads W1 --workers 2` took 35 ns instead of 23 ns.
+// A thief takes no fibers that their owner will reach within this time, because a move costs more
+// than the wait. With 5 us, a fiber of `weft_workloads W1 --workers 2` took 35 ns instead of 23 ns.
 inline constexpr std::int64_t kWorthStealing = 20'000;
-// A check of another worker shows nothing about its present pace if the check is older than this.
+// A thief ignores a previous check of a worker that is older than this, because speeds change.
 inline constexpr std::int64_t kLookIsOld = 1'000'000;
 
 // --- Visits: a worker with work looks at others ---
 
-// A worker makes visits at most once in this time, and to at most this many workers: a visit reads
-// cache lines that their owners write.
+// A worker makes visits at most once per kVisitPeriod, and to at most kVisited workers, because a
+// visit reads cache lines that the visited worker writes.
 inline constexpr std::int64_t kVisitPeriod = 200'000;
 inline constexpr std::uint32_t kVisited = 4;
-// A visitor takes over no fibers that will run within this time: a move costs both workers 18 us.
+// A visitor takes no fibers that will run within this time, as a move costs both workers 18 us.
 inline constexpr std::int64_t kWorthVisiting = 50'000;
 // A visitor takes at most this many fibers, which bounds how long its own fibers wait.
 inline constexpr std::int64_t kMostRelieved = 1024;
 // A fiber counts as computing if it has used this much processor time since a visitor found its run
 // to be long.
 inline constexpr std::int64_t kComputes = 100'000;
-// A visitor reads a thread's state at most once in this time, because the read takes 5 us.
+// A visitor reads a thread's state at most once per this period, because each read takes 5 us.
 inline constexpr std::int64_t kAskPeriod = 2'000'000;
 
 // --- Timers of other workers ---
 
-// An idle worker runs a timer of an awake worker that has been due for this long; a visitor does so
-// only if the timer's owner is stuck. With a shorter time, workers take timers from an owner that
-// is about to run them.
+// An idle worker runs an awake worker's timer once the timer is at least this late. A visitor does
+// so only if the timer's owner is stuck. With a shorter time, workers take timers from an owner
+// that is about to run them.
 inline constexpr std::int64_t kOverdue = 200'000;
-// A visitor runs a timer that has been due for this long, even if its owner is not stuck.
+// A visitor runs a timer that is at least this late even if the timer's owner is not stuck.
 inline constexpr std::int64_t kLongOverdue = 2'000'000;
 
 // --- Sleep ---
@@ -110,34 +112,35 @@ inline constexpr std::int64_t kLongOverdue = 2'000'000;
 // time, the next burst of fibers causes page faults.
 inline constexpr std::int64_t kTrimDelay = 100'000'000;
 // In a runtime without a monitor, a worker sleeps at most this long while another worker is awake.
-// So fibers in the queue of the awake worker may wait this long.
+// Fibers in the awake worker's queue may therefore wait this long.
 inline constexpr std::int64_t kUnmonitored = 1'000'000;
 
 // --- The monitor ---
 
-// The periods between samples: the shortest while fibers run for a long time, the longest while
-// each sample finds all workers asleep. A sample reads cache lines of all workers; the monitor
-// finds a stuck worker up to a period late. Under light load the samples are a large share of the
-// runtime's cost. Each takes some 17 us, because the monitor's thread has to be woken.
+// While runs are long, the sample period is the shortest. It then grows to kLongSamplePeriod, or
+// to kLongestSamplePeriod while all workers are asleep. A sample reads cache lines of all
+// workers. The monitor may find a stuck worker one period late. Under light load, samples account
+// for much of the runtime's cost, because each wakes the monitor and takes some 17 us.
 inline constexpr std::int64_t kShortestSamplePeriod = 1'000'000;
 inline constexpr std::int64_t kLongSamplePeriod = 10'000'000;
 inline constexpr std::int64_t kLongestSamplePeriod = 40'000'000;
 // The sample period stays short for this long after a sample has found a long run.
 inline constexpr std::int64_t kAlert = 200'000'000;
-// After this time, a call that blocks its worker no longer keeps the period short, because a spare
-// replaces the worker. A sample of a blocked worker reads a kernel file, for some 9 us.
+// A call that has blocked its worker for this long no longer keeps the sample period short, because
+// a spare worker has replaced that worker. Each sample of a blocked worker reads a kernel file,
+// which takes some 9 us.
 inline constexpr std::int64_t kLongBlock = 1'000'000'000;
 // The monitor sleeps once all workers have slept for this long. With a shorter time, workers that
 // wake up make more system calls to wake the monitor.
 inline constexpr std::int64_t kMonitorRest = 500'000'000;
 
-// The time between the beginnings of two censuses, and the number of slabs of 64 KiB that a step
-// visits. With a longer period, dumps show less exactly how long fibers have been parked. With more
-// slabs, a step takes longer than a third of a millisecond, in which the monitor does nothing else.
+// The time between the starts of two censuses, and the number of 64-KiB slabs that a census visits
+// in one step. With a longer period, dumps show less precisely how long fibers have been parked.
+// With more slabs, a step keeps the monitor from other work for more than a third of a millisecond.
 inline constexpr std::int64_t kCensusPeriod = 10'000'000'000;
 inline constexpr std::size_t kCensusSlabs = 16;
 
-// Once in this time, the monitor searches for fibers that wait for each other, unless more than
+// Once per this period, the monitor searches for fibers that wait for each other, unless more than
 // kMostWaitsWatched fibers wait for other fibers. It reads the stacks of these fibers, which takes
 // some microseconds per fiber.
 inline constexpr std::int64_t kCyclePeriod = 60'000'000'000;
@@ -145,53 +148,57 @@ inline constexpr std::size_t kMostWaitsWatched = 5'000;
 
 // --- The search for deadlocks ---
 
-// The pause before the first search, and the longest pause: each search wakes a worker of an idle
-// process.
+// The pause before the first search for a deadlock, and the longest pause between two searches.
+// With shorter pauses, an idle process wakes a worker more often.
 inline constexpr std::int64_t kFirstDeadlockPause = 100'000'000;
 inline constexpr std::int64_t kLongestDeadlockPause = 60'000'000'000;
 
 // --- Memory ---
 
-// Entries of the shared stores that were unused for a whole period are freed in the next period.
+// Stacks and records that stay unused in the shared stores for a whole period are freed in the next
+// period.
 inline constexpr std::int64_t kDecayPeriod = 500'000'000;
-// The amounts freed in one step, which takes a fraction of a millisecond; a worker looks for work
-// between two steps.
+// The numbers of chains (of stacks and of records) freed in one step, which takes a fraction of a
+// millisecond. A worker looks for work between two steps.
 inline constexpr unsigned kTrimmedStackChains = 8;
 inline constexpr unsigned kTrimmedFiberChains = 16;
-// The largest amounts freed in one step when much is due; 4096 stacks take some milliseconds.
+// The largest numbers of chains freed in one step. Freeing 4096 stacks, or 128 chains, takes a few
+// milliseconds.
 inline constexpr std::int64_t kMostStackChains = 128;
 inline constexpr std::int64_t kMostFiberChains = 256;
 
 // The time between two comparisons of the process's memory with its goal, unless the memory grows
-// fast. A longer time delays the reaction to bursts; a shorter time adds file reads of 2 us each.
+// fast. A longer time delays the reaction to bursts; a shorter time causes more file reads of 2 us
+// each.
 inline constexpr std::int64_t kMemoryLook = 10'000'000;
 
 // --- Fibers without a stack ---
 
-// The minimum pause between two requests for stacks that may fail, except for pinned fibers.
+// In a shortage, the minimum pause between two requests to the system for unpinned fibers' stacks.
 inline constexpr std::int64_t kStackRequestPause = 10'000'000;
-// The shortest time between two alarms, which make sleepers empty their stores of stacks. For twice
-// this time after an alarm, workers that fall asleep also empty their stores.
+// The shortest time between two alarms. An alarm makes sleeping workers give their free stacks to
+// the shared store. For twice this time after an alarm, workers that fall asleep also do this.
 inline constexpr std::int64_t kStackAlarmPeriod = 100'000'000;
 // If no fiber has run for this long, the shortage is reported as a deadlock. With a shorter time,
-// slow programs would be reported. After kShortageEnds without a shortage, the next shortage is
-// new.
+// slow programs would also be reported. A shortage counts as new if the previous one ended more
+// than kShortageEnds ago.
 inline constexpr std::int64_t kShortagePatience = 5'000'000'000;
 inline constexpr std::int64_t kShortageEnds = 1'000'000'000;
-// The minimum pause between two lines about a shortage on stderr.
+// The minimum pause between two lines that report a shortage on stderr.
 inline constexpr std::int64_t kShortageLinePeriod = 10'000'000'000;
 
 // --- Samples of how long fibers wait and run ---
 
-// A sample begins this long after the end of the previous sample. With a shorter pause, workers
-// follow fibers for more of the time, which costs a call at each switch.
+// A sample begins this long after the end of the previous sample. With a shorter pause, samples
+// would cover more time, and while a worker follows a fiber, each switch costs an extra call.
 inline constexpr std::int64_t kSamplePause = 1'000'000;
 // After this time the sampler abandons a fiber that has not run, and may follow another fiber.
 inline constexpr std::int64_t kSamplePatience = 10'000'000'000;
 
 // --- Blocking calls ---
 
-// An idle helper thread ends after this long. With a shorter time, occasional calls start threads.
+// A helper thread ends when it has been idle for this time. With a shorter time, more blocking
+// calls would have to start a thread.
 inline constexpr std::int64_t kHelperIdleTime = 10'000'000'000;
 
 }  // namespace weft::scheduler::tuning

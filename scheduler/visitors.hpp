@@ -9,18 +9,20 @@
 namespace weft::scheduler {
 
 // Keeps a scheduler alive while threads other than its workers use it, and counts the fibers that
-// these threads spawn. Such a thread may make the last fiber runnable; once that fiber ends, the
-// scheduler may be destroyed. A pinned spawn by a worker of the scheduler also counts here.
+// these threads spawn. Without this class, the scheduler could be destroyed while such a thread is
+// still waking the last fiber. Also counts the pinned fibers that the scheduler's workers spawn.
 // Order
-//   [visit]    the visitor leaves (release) -> the destructor reads 0 (acquire).
-//   [outside]  note_spawn counts (release) -> spawned loads (acquire), as [count] in Counter.
+//   [visit]    ~Visit() decrements count_ (release) -> wait_until_none() reads 0 (acquire): the
+//              visitors' accesses to the scheduler precede its destruction.
+//   [outside]  note_spawn() increments spawned_ (release) -> spawned() loads it (acquire): the
+//              caller then sees what the spawning threads did before they called note_spawn().
 class Visitors {
  public:
   class Visit {
    public:
     explicit Visit(Visitors& visitors) noexcept : count_(visitors.count_) {
-      // Relaxed: until this increment, an object that the caller holds, such as a parked fiber,
-      // keeps the scheduler alive.
+      // Relaxed: the caller already holds an object, such as a parked fiber, that keeps the
+      // scheduler alive until this increment.
       count_.fetch_add(1, detail::relaxed);
     }
     ~Visit() { count_.fetch_sub(1, detail::release); }  // [visit]

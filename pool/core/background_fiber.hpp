@@ -10,10 +10,10 @@ namespace weft::pool {
 
 class PoolCore;
 
-// Records whether a background fiber exists, and contains the list in which the fiber sleeps. A
-// plain value; the pool's lock guards it. PoolCore starts the fiber, which runs a Body and counts
-// as a user of the pool. The fiber checks for work and records its end under one hold of the lock.
-// The pool later starts another fiber if necessary.
+// Records whether a background fiber exists, and contains the wait list in which the fiber parks.
+// It has no lock of its own; the pool's lock guards it. PoolCore starts the fiber, which runs a
+// Body and counts as a user of the pool. The fiber holds the lock from its last check for work
+// until it has recorded its end. If there is work later, the pool starts another fiber.
 class BackgroundFiber {
  public:
   using Body = void (*)(PoolCore& core);
@@ -27,7 +27,7 @@ class BackgroundFiber {
   // Returns the fiber's this_fiber::id(); 0 until the fiber has stored it.
   [[nodiscard]] std::uint64_t fiber() const noexcept { return fiber_; }
   void set_fiber(std::uint64_t id) noexcept { fiber_ = id; }
-  // Returns the list in which the fiber sleeps until it is woken or its deadline passes.
+  // Returns the wait list in which the fiber parks until it is woken or its deadline passes.
   [[nodiscard]] detail::WaitList& sleeping() noexcept { return sleeping_; }
   void wake(Effects& effects) noexcept { effects.end_waits(sleeping_, true); }
 

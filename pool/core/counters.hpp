@@ -6,9 +6,9 @@
 
 namespace weft::pool {
 
-// A plain value; the pool's lock guards it. All events are counted under the lock, so a reader that
-// holds the lock gets consistent values. Drain tasks of sub-pools have separate counters, but
-// `submitted` also includes them.
+// Has no lock of its own; the pool's lock guards it. All events are counted under the lock, so a
+// reader that holds the lock gets consistent values. Drain tasks of sub-pools have separate
+// counters, but `submitted` also includes them.
 struct Counters {
   using Outcome = detail::PoolJob::Outcome;
 
@@ -23,8 +23,8 @@ struct Counters {
                                          : drains_over);
     }
   }
-  // Returns whether a caller may be waiting for the current number of ended tasks. May return true
-  // although that caller has given up.
+  // Returns whether enough tasks have ended for some caller that waits for a number of them. May
+  // return true even after that caller has given up.
   [[nodiscard]] bool is_awaited() const noexcept { return ended() >= next_awaited; }
 
   std::uint64_t submitted = 0;
@@ -35,7 +35,7 @@ struct Counters {
   std::uint64_t rejected = 0;
   std::uint64_t drains = 0;           // Drain tasks accepted so far.
   std::uint64_t drains_over = 0;      // Drain tasks that ended or were dropped.
-  bool clears_without_place = false;  // A clearing worker has given its place up.
+  bool clears_without_place = false;  // A worker that gave its place up may still destroy values.
 };
 
 }  // namespace weft::pool

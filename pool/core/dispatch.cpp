@@ -129,7 +129,7 @@ void PoolCore::run_stranded_tasks() noexcept {
     PoolItem item;
     PoolWorker self;
     state_.workers.reacquire();
-    state_.workers.depart();  // A blocked submitter may get the caller's place.
+    state_.workers.depart();  // Counts the caller as starting, so that a sub-pool can admit a task.
     state_.admit_blocked(self.effects);
     state_.workers.arrive_again();
     has_task = state_.take(item, 0, self.effects);

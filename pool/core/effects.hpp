@@ -8,7 +8,7 @@
 namespace weft::pool {
 
 // Collects the waiters whose waits have ended under a lock, and wakes them in order after the
-// unlock. Also keeps a job that has no other reference, and destroys the job after the unlock.
+// unlock. Also keeps a job to which no other reference exists, and destroys it after the unlock.
 class Effects {
  public:
   Effects() noexcept = default;

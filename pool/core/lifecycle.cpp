@@ -45,8 +45,8 @@ std::error_code PoolCore::start() noexcept {
 }
 
 void PoolCore::close(Close mode) noexcept {
-  // Holds the dropped tasks. It is destroyed without the lock, because its destructor runs user
-  // destructors and notifies waiters. This happens before the pool counts as joined.
+  // Holds the dropped tasks. Their destructors run user code and notify waiters, so they run
+  // without the lock. They run before the pool counts as joined.
   std::optional<TaskQueue> dropped(std::in_place);
   // A copy of stop_source_, because another thread may destroy the pool before request_stop().
   std::stop_source running(std::nostopstate);
@@ -58,13 +58,13 @@ void PoolCore::close(Close mode) noexcept {
   state_.call_workers(effects);
   state_.reaper.wake(effects);
   state_.autoscaler.wake(effects);
-  // The pause that now ends may have left too few workers, and sub-pools may have waited behind
-  // submitters that are gone.
+  // After the unlock, this call may still have to destroy dropped tasks, admit sub-pools, or start
+  // workers that a paused pool did not need.
   const bool stays = !dropped->empty() || !state_.waiters.blocked.empty() || state_.lacks_worker();
   if (stays) ++state_.users;
   state_.tell(effects);
-  // If the caller is not a user, it must not access the pool after the unlock: a joiner may destroy
-  // it.
+  // A caller that is not a user must not access the pool after the unlock, because a joiner may
+  // destroy it.
   unlock(effects);
   dropped.reset();
   if (stays) {
@@ -130,7 +130,7 @@ std::stop_token PoolCore::stop_token() noexcept {
   WEFT_CATCH_ALL { return {}; }
   const detail::SpinGuard guard(lock_);
   if (!stop_source_.stop_possible()) {
-    if (state_.is_stopped) (void)made.request_stop();  // No callback is registered yet.
+    if (state_.is_stopped) (void)made.request_stop();  // There is no callback to run yet.
     stop_source_.swap(made);
   }
   return stop_source_.get_token();

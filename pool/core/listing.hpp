@@ -18,7 +18,7 @@ class PoolCore;
 // other members, because a reader of the list calls the pool.
 class Listing {
  public:
-  // Throws std::system_error, std::bad_alloc.
+  // Throws std::system_error or std::bad_alloc.
   explicit Listing(PoolCore& core);
   ~Listing();
   Listing(const Listing&) = delete;
@@ -28,10 +28,10 @@ class Listing {
   // when this object was made.
   [[nodiscard]] unsigned number() const noexcept { return number_; }
 
-  // Calls `visit` for each pool that this process has made, in the order of their creation.
-  // Meanwhile no pool is destroyed or made. Skips pools that were made before a fork, because they
-  // may be locked forever in the child. Also skips pools of other simulated processes, because the
-  // workers of an ended process may have no stacks. `visit` must not park.
+  // Calls `visit` for each pool that this process has made, in the order of their creation. During
+  // the call, no pool is created or destroyed. Skips pools that were made before a fork, because
+  // they may be locked forever in the child. Also skips pools of other simulated processes, because
+  // `visit` might read the stacks of workers that no longer exist. `visit` must not park.
   static void visit_all(const std::function<void(PoolCore&)>& visit);
 
  private:
@@ -40,7 +40,8 @@ class Listing {
 
   static Taken& taken() WEFT_REQUIRES(mutex_);
 
-  // Threads hold the mutex only briefly, and never during a switch or another thread's fork.
+  // A thread holds the mutex only briefly, and not during a fiber switch. A thread that forks holds
+  // it, so that no other thread can hold it in the child.
   static detail::ThreadMutex mutex_;
   static Listing* first_ WEFT_GUARDED_BY(mutex_);
   static Listing* last_ WEFT_GUARDED_BY(mutex_);

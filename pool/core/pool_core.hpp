@@ -25,10 +25,10 @@ namespace weft::pool {
 // Contains the only lock of a pool, which its sub-pools share, and the state that the lock guards.
 // Carries out the decisions of the state: starts fibers, wakes and parks waiters, and runs tasks.
 // Each operation locks, changes the state, collects Effects, unlocks, and performs the Effects.
-// Therefore no thread holds the lock during an allocation, user code, or a wake.
+// Therefore no thread holds the lock while it allocates memory, runs user code or wakes a fiber.
 class PoolCore {
  public:
-  // The functions that a pool's fibers run. The owner provides them, as they call higher layers.
+  // The functions that a pool's fibers run. They call higher layers, so the owner provides them.
   struct Bodies {
     BackgroundFiber::Body worker;
     BackgroundFiber::Body reaper;
@@ -55,11 +55,11 @@ class PoolCore {
   // The fast path for most tasks: checks for room, pushes the item, and wakes a worker if needed.
   // Returns false, and changes nothing, if the caller must call submit() instead.
   [[nodiscard]] bool submit_at_once(detail::PoolItem& item) noexcept;
-  // Returns an error if no pool could accept the item: it is empty, cancelled or past its deadline.
+  // Returns an error if the item is empty, cancelled or past its deadline: no pool could accept it.
   [[nodiscard]] std::error_code check(detail::PoolItem& item) noexcept;
   // What the caller must do next. For a value other than `nothing`, the item has not been moved.
   // For `block`, the caller must call submit_blocking() within a blocking scope. For
-  // `run_in_caller`, it must call run_in_caller(); the task is already counted.
+  // `run_in_caller`, it must call run_in_caller(); the pool already counts the task as running.
   enum class Next : std::uint8_t { nothing, block, run_in_caller };
   struct Answer {
     Accepted accepted = {};
@@ -74,7 +74,7 @@ class PoolCore {
   // Accepts the leading items that require only a push, and locks only once. Returns their number.
   // Requires items without attributes.
   [[nodiscard]] std::size_t push_some(std::span<detail::PoolItem> items) noexcept;
-  // Returns a job for a submit with options. Throws std::bad_alloc.
+  // Returns a job for a task that is submitted with options. Throws std::bad_alloc.
   [[nodiscard]] detail::AttributedTask& take_spare_task();
 
   // --- lifecycle.cpp: controls the pool as a whole ---
@@ -87,12 +87,12 @@ class PoolCore {
   [[nodiscard]] bool reopen() WEFT_NOT_ANALYZED;
   // The runtime calls this function when it ends, so that it does not wait for idle workers.
   void retire_idle_workers() noexcept;
-  // Calls `call` on the state. If `call` returns true, no caller requires the pause any more, and
-  // this function ends the pause.
+  // Calls `call` on the state. If `call` returns true, no caller requires the pause any longer, and
+  // this function ends it.
   template <class Call>
   void end_pause_if(Call call) noexcept;
   // Parks the caller, which must not be a task of the pool, until the condition is true. Returns
-  // false if it can never become true, or `until` ended the wait.
+  // false if it can never become true, or if `until` ended the wait.
   [[nodiscard]] bool wait(Condition condition, std::uint64_t count, const Until& until) noexcept;
   // Calls `call`, which may be a member of PoolState, under the lock, and returns the result.
   template <class Call>
@@ -124,7 +124,7 @@ class PoolCore {
 
   // A task without a weight calls lend_slot() to lend its slot to the item's task, and then waits
   // for the end of that task; see nested/lent_slot.cpp. Returns false if the item's task would not
-  // be the next to start, or a worker is available. Otherwise the caller must call
+  // be the next to start, or if a worker is available. Otherwise the caller must call
   // run_in_lent_slot().
   [[nodiscard]] bool lend_slot(detail::PoolItem& item, std::uint64_t& number) noexcept;
   void run_in_lent_slot(detail::PoolItem& item, std::uint64_t number) noexcept;
@@ -154,18 +154,19 @@ class PoolCore {
     Effects none;
     match_up(none);
   }
-  // Accepts or refuses the item; returns nothing if the pool has no room. May release and retake
-  // the lock.
+  // Accepts or refuses the item; returns std::nullopt if the pool has no room. May release and
+  // retake the lock.
   [[nodiscard]] std::optional<std::error_code> accept_if_room(detail::PoolItem& item,
                                                               Effects& effects) noexcept
       WEFT_REQUIRES(lock_);
   // Grows the queue's memory to make room for `item`. Returns false if no memory is available.
   [[nodiscard]] bool grow_queue(const detail::PoolItem& item) noexcept WEFT_REQUIRES(lock_);
-  // Called when a fiber on which tasks may depend could not be started. If no worker is live, runs
-  // the accepted tasks and tasks of blocked submitters, even drain tasks, except during a pause.
+  // Called when a fiber on which tasks may depend could not be started. If no worker is live and
+  // the pool is not paused, the caller runs all tasks: queued tasks, drain tasks, and tasks of
+  // blocked submitters.
   void run_stranded_tasks() noexcept WEFT_REQUIRES(lock_);
-  // Takes one step of the growth that must_grow() requires; the caller then checks again. Returns
-  // an error if a fiber could not be started.
+  // Takes one step of the growth that must_grow() requires; more steps may be needed. Returns an
+  // error if a fiber could not be started.
   [[nodiscard]] std::error_code grow(std::size_t items) noexcept WEFT_REQUIRES(lock_);
   // Starts a background fiber, which counts as a user of the pool.
   [[nodiscard]] std::error_code start_background(BackgroundFiber& fiber,
@@ -185,11 +186,11 @@ class PoolCore {
 
   // --- The end of a task: end_task.cpp ---
 
-  // Ends a task whose slot is still in use: completes its job, and frees the slot. If the job has
-  // no other reference, releases the lock while it destroys the job, because its destructor runs
+  // Ends a task whose slot is still in use: completes its job, and frees the slot. If no other
+  // reference to the job exists, releases the lock to destroy the job, because the destructor runs
   // user code.
   void end_task(PoolWorker& self, detail::PoolItem& item) noexcept WEFT_REQUIRES(lock_);
-  // The parts of end_task(); end_job() returns the task's weight.
+  // The steps of end_task(); end_job() returns the task's weight.
   [[nodiscard]] std::size_t end_job(detail::PoolJob& job, PoolWorker& self) noexcept
       WEFT_REQUIRES(lock_);
   // Returns true if the pool keeps the job, to reuse it for a later task.
@@ -203,20 +204,20 @@ class PoolCore {
   // The function submit_dropping() is in submit.cpp.
   [[nodiscard]] std::error_code submit_dropping(detail::PoolItem& item, Effects& effects)
       WEFT_RELEASES(lock_);
-  // Finishes a submit and returns its result.
+  // Finishes the submission of a task, and returns the result.
   [[nodiscard]] std::error_code answered(std::error_code error, Effects& effects) noexcept
       WEFT_RELEASES(lock_);
 
   // The next three functions are in dispatch.cpp. They release and retake the lock.
   [[nodiscard]] std::error_code start_worker() noexcept WEFT_REQUIRES(lock_);
   // Starts a fiber of the pool, and counts it as a user. If the fiber cannot be started, returns an
-  // error; weft::go() would throw.
+  // error, whereas weft::go() would throw.
   [[nodiscard]] std::error_code spawn_user(BackgroundFiber::Body body) noexcept
       WEFT_REQUIRES(lock_);
   [[nodiscard]] std::error_code start_worker_for(const detail::PoolItem& item,
                                                  Effects& effects) noexcept WEFT_REQUIRES(lock_);
 
-  // The nesting locks this pool, but clang's analysis cannot see the lock.
+  // The Nesting object locks this pool, but clang's analysis cannot see this.
   void lock_with_sub_pools_closed(Close mode) noexcept WEFT_ACQUIRES(lock_) WEFT_NOT_ANALYZED {
     nesting_->lock_with_sub_pools_closed(mode);
   }

@@ -11,7 +11,8 @@ using Kind = GrowPolicy::Kind;
 
 namespace {
 
-// Returns factor * limit, or SIZE_MAX if the product is too large; users choose the factor.
+// Returns factor * limit, or SIZE_MAX if the product is too large, because users may choose any
+// factor.
 std::size_t scaled(double factor, std::size_t limit) noexcept {
   const double product = factor * static_cast<double>(limit);
   return product < 9e18 ? static_cast<std::size_t>(product) : SIZE_MAX;
@@ -86,13 +87,13 @@ bool PoolState::take(PoolItem& item, int calls, Effects& effects) noexcept {
   if (queue.startable() == 0 && waiters.blocked.empty()) return false;
   if (queue.startable() == 0 && slots.can_start_newcomer() && admit_one(&item, effects)) {
     slots.start(1);
-    if (calls == 0) return true;  // If calls > 0, more tasks may fit.
+    if (calls == 0) return true;  // If calls > 0, the pool may have room for more tasks.
   } else {
     if (queue.startable() == 0) admit_blocked(effects);
     if (queue.startable() == 0) return false;
     if (!next_fits()) {
-      // The end of the task may have made room for a blocked submitter, whose task may be the next
-      // to run.
+      // The task that has just ended may have made room for a blocked submitter, whose task may be
+      // the next to run.
       admit_blocked(effects);
       if (!next_fits()) return false;
     }
@@ -254,7 +255,7 @@ void PoolState::close(Close mode, TaskQueue& dropped, Effects& effects) noexcept
     }
     --waiters.parked;
     ++counters.rejected;
-    effects.wake(*submitter);  // Ends the wait; the submit fails.
+    effects.wake(*submitter);  // Ends the wait; submit() then returns an error.
   }
   while (Waiter* sub_pool = sub_pools.claim_front()) waiters.blocked.push_back(*sub_pool);
   if (mode != Close::drain) {

@@ -18,18 +18,19 @@
 
 namespace weft::pool {
 
-// A plain value, which the lock of PoolCore guards. Its functions change the value, allocate
-// nothing, and store the required actions in Effects.
+// The state has no lock of its own; the lock of PoolCore guards it. Its functions change the value,
+// allocate nothing, and store the required actions in Effects.
 // Invariants, in addition to the invariants of the fields
-//   I1  workers.live() <= workers.limit() <= slots.capacity(), with two exceptions. First, running
-//       tasks may have been started under a larger limit, or may have reacquired their slots.
-//       Second, surplus workers may not have arrived, or may still destroy objects of their tasks.
+//   I1  workers.live() <= workers.limit() <= slots.capacity(), with two exceptions. First, workers
+//       may run tasks that were started under a larger limit, or that have taken their slots back.
+//       Second, surplus workers may still be starting, or destroying FiberLocal values.
 //   I2  If the next task fits, either a worker is starting, or no worker is idle and no other
-//       worker can be started. Then running or clearing workers check the queue when they finish. A
-//       paused pool needs only one live worker. Therefore a worker will run each accepted task.
+//       worker can be started. In the second case, each live worker looks for a task when its own
+//       task ends. During a pause, one live worker satisfies I2. I2 ensures that each accepted task
+//       runs.
 //   I3  Submitters are blocked only while the task of the first submitter does not fit. If no
 //       memory is available, submitters may stay blocked until the next task ends. While submitters
-//       are blocked, each pop makes room in the queue. No submitter blocks once the pool is closed.
+//       are blocked, each pop leaves room for a task. No submitter blocks once the pool is closed.
 //   I4  Tasks that have given their slots back wait for slots only while too few are available.
 //   I5  `users` counts each fiber of the pool, from before its spawn to its last pool access.
 //   I6  No task begins to run while the pool is paused. A closed pool is not paused.
@@ -70,16 +71,16 @@ struct PoolState {
   // Requires that the pool has no room for the item. Returns whether the pool can make room by
   // dropping other tasks.
   [[nodiscard]] bool can_drop_for(const detail::PoolItem& item) const noexcept;
-  // Drops the task that has been queued longest. If `newcomer` lacks a place among the tasks that
-  // wait for keys, drops the oldest such task instead.
+  // Drops the task that has been queued longest. If `newcomer` must wait for a key and the queue
+  // has no place for it, drops the oldest task that waits for a key instead.
   void drop_oldest(detail::PoolItem& dropped, const detail::PoolItem& newcomer) noexcept;
   // Admits blocked submitters while their tasks fit.
   void admit_blocked(Effects& effects) noexcept {
     while (!waiters.blocked.empty() && has_place_at_parent() && admit_one(nullptr, effects)) {
     }
   }
-  // Selects the longest-blocked submitter whose task no key holds up, or has a place after its
-  // key's holder. Returns this submitter if its task fits, and null otherwise.
+  // Selects the longest-blocked submitter. Skips a submitter whose task must wait for a key and has
+  // no place in the queue. Returns the selected submitter if its task fits, and null otherwise.
   [[nodiscard]] Submitter* next_blocked() noexcept;
   // Admits the next blocked submitter, if there is room in the queue's memory. If
   // `instead_of_queue` is not null, admits only a plain task, and moves it to `*instead_of_queue`.
@@ -92,14 +93,14 @@ struct PoolState {
       waiters.blocked.release_key(key);
     }
   }
-  // Returns whether a blocked submitter waits although the pool has room. In this case, the queue
-  // lacks memory, or another task has taken the submitter's place in the queue.
+  // Returns whether a blocked submitter is waiting although the pool has room. In this case, the
+  // queue lacks memory, or another task has taken the submitter's place in the queue.
   [[nodiscard]] bool lacks_memory_for_blocked() const noexcept {
     return !waiters.blocked.empty() && slots.has_room() && !queue.has_room_for_plain();
   }
   // Returns whether a worker that starts no task must call match_up() to admit blocked submitters.
-  // No task starts during a pause. When a task with attributes ends, the pool has room, but the
-  // queue of plain tasks gains no place.
+  // This is necessary during a pause, when no task starts, and if the pool has room but the queue
+  // lacks memory for a plain task, for example after a task with attributes has ended.
   [[nodiscard]] bool must_admit_without_start() const noexcept {
     return !waiters.blocked.empty() && slots.has_room() && (paused || !queue.has_room_for_plain());
   }
@@ -132,8 +133,8 @@ struct PoolState {
     counters.count(outcome);
     slots.end(weight);
   }
-  // runs_nothing() returns whether no task runs. is_idle() also requires that no task is queued.
-  // is_joined() also requires that the pool is closed and has no user left.
+  // runs_nothing() returns whether no task is running. is_idle() also requires that no task is
+  // queued. is_joined() also requires that the pool is closed and has no user left.
   [[nodiscard]] bool runs_nothing() const noexcept {
     return slots.running() + slots.released() + in_callers == 0;
   }
@@ -149,9 +150,10 @@ struct PoolState {
   // become true later.
   [[nodiscard]] std::optional<bool> answer(Condition condition, std::uint64_t count) const noexcept;
   // Ends the waits for conditions that are true, or can never become true. A caller that `users`
-  // does not count must not access the pool after its next unlock.
+  // does not count must not access the pool after its next unlock, because a joiner may then
+  // destroy the pool.
   void tell(Effects& effects) noexcept;
-  // Like tell(), but ends only the waits for a number of ended tasks that the pool has reached.
+  // Like tell(), but ends only waits for a number of ended tasks, if that number has been reached.
   void tell_counted(Effects& effects) noexcept;
 
   // --- Slots that tasks give back while they wait ---
@@ -189,8 +191,8 @@ struct PoolState {
     slots.reacquire(weight);
     workers.reacquire();
   }
-  // Gives free slots to the tasks that have waited for them longest. I1 may be violated on return:
-  // the caller must then retire itself, or the surplus workers.
+  // Gives free slots to the tasks that have waited for them longest. I1 may be violated on return;
+  // if so, the caller must retire itself or the surplus workers.
   void return_slots(Effects& effects) noexcept;
 
   // --- Workers ---
@@ -204,15 +206,15 @@ struct PoolState {
   void call_workers(Effects& effects) noexcept {
     while (should_call_worker()) effects.wake(workers.call());
   }
-  // Returns whether, with `items` queued tasks, another worker must be started, or the limit
-  // raised.
+  // Returns whether, with `items` queued tasks, another worker must be started, or the worker limit
+  // must be raised.
   [[nodiscard]] bool must_grow(std::size_t items) const noexcept {
     return (workers.has_place() && items > workers.idle() + workers.starting() &&
             (workers.starting() < kStartsAhead || is_sub_pool)) ||
            slots.running() + items > raise_at;
   }
-  // Returns must_grow() for the current queue. For a sub-pool, returns whether the parent should
-  // accept another drain task, because that drain task would find a task to run.
+  // Returns must_grow() for the current queue. For a sub-pool, returns whether it should request
+  // another drain task from its parent.
   [[nodiscard]] bool lacks_worker() noexcept;
   [[nodiscard]] std::size_t kept_workers() const noexcept {
     return std::min(options.min_workers, slots.capacity());
@@ -220,8 +222,8 @@ struct PoolState {
   // Removes the calling worker from the live workers, because the pool has too many workers or no
   // more tasks.
   void retire_self(Effects& effects) noexcept;
-  // Does the same as retire_self(), but the worker keeps its place until it has destroyed the
-  // objects of its tasks. Then the worker looks for a task again.
+  // Does the same as retire_self(), but the worker stays live until it has destroyed the objects of
+  // its tasks. After that, it looks for a task again.
   void begin_clearing(Effects& effects) noexcept;
   [[nodiscard]] bool coldest_may_go(std::size_t kept) const noexcept {
     return workers.coldest_is_stale() && queue.startable() == 0 && workers.staying() > kept;
@@ -233,7 +235,7 @@ struct PoolState {
   [[nodiscard]] std::size_t least_limit() const noexcept {
     return std::max<std::size_t>(kept_workers(), 1);
   }
-  // Sets the limit to the nearest number that the policy and the capacity allow.
+  // Sets workers.limit() to the nearest number that the policy and the capacity allow.
   void set_limit(std::size_t limit) noexcept;
   void raise_limit() noexcept;
   void lower_limit() noexcept;
@@ -295,11 +297,12 @@ struct PoolState {
   // Returns whether a task is queued, or a nested sub-pool waits for room.
   [[nodiscard]] bool has_accepted() noexcept;
 
-  // The number of queued tasks for each starting worker. If the tasks are short, the starting
+  // One starting worker is enough for this many queued tasks. If the tasks are short, the starting
   // worker runs them one after another; otherwise it starts more workers (README.md).
   static constexpr std::size_t kTasksPerWake = 16;
   // While this many workers are starting, only a worker that has just arrived starts another,
-  // except in a sub-pool. A burst's first tasks show how many more are needed: see README.md.
+  // except in a sub-pool. Arriving workers start only as many workers as the queue still needs
+  // (README.md).
   static constexpr std::size_t kStartsAhead = 16;
 
   // The fields that each task changes are adjacent, because their cache lines move between the
@@ -317,18 +320,18 @@ struct PoolState {
   std::size_t raise_at = SIZE_MAX;  // A load above this value raises workers.limit().
   WorkerSet workers;
   Waiters waiters;
-  std::size_t in_callers = 0;  // Tasks that run in submit().
+  std::size_t in_callers = 0;  // The number of tasks that run in submit().
   std::size_t users = 0;
   std::size_t pause_holders = 0;  // The number of PauseScopes.
-  std::uint64_t open_number = 1;  // Each close increments it, and ends earlier pauses.
+  std::uint64_t open_number = 1;  // Each close() increments it, which ends earlier pauses.
   BackgroundFiber reaper;
   BackgroundFiber autoscaler;
   BackgroundFiber ticker;
   const PoolOptions& options;
 
  private:
-  // Called when a worker leaves or begins to clear. Retires surplus workers, and all idle workers
-  // of a closed pool with an empty queue. Admits blocked submitters.
+  // Called when a worker leaves, or begins to destroy its tasks' objects. Retires surplus workers,
+  // and all idle workers of a closed pool with an empty queue. Admits blocked submitters.
   void pass_work_on(Effects& effects) noexcept;
   void accept_weight(std::size_t weight) noexcept {
     slots.accept(weight);

@@ -1,4 +1,4 @@
-// Reports exceptions of tasks that no caller receives.
+// Reports task exceptions that no caller receives.
 #include <cstdio>
 #include <exception>
 #include <string>
@@ -26,7 +26,7 @@ std::string line_about(std::string_view event, const std::string& pool,
   return line;
 }
 
-// Returns whether the logger has accepted the line; otherwise the caller writes it elsewhere.
+// Returns whether the logger has accepted the line. If not, the caller must write it elsewhere.
 bool was_logged(const PoolOptions& options, std::string_view line) noexcept {
   if (!options.logger) return false;
   try {
@@ -63,7 +63,7 @@ void log(const PoolOptions& options, std::string_view event,
   }
   const std::string_view told = line.empty() ? event : std::string_view(line);
   if (was_logged(options, told)) return;
-  // A single call writes the whole line, so that lines of several threads do not mix.
+  // A single call writes the whole line, so that lines from several threads do not mix.
   std::fprintf(stderr, "%.*s\n", static_cast<int>(told.size()), told.data());
 }
 

@@ -1,4 +1,4 @@
-// Reports exceptions that no caller waits for.
+// Reports task exceptions that no caller receives.
 #pragma once
 
 #include <exception>

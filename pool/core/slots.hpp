@@ -8,18 +8,18 @@
 
 namespace weft::pool {
 
-// The arithmetic of a pool's capacity. A plain value, guarded by its owner's lock.
+// Calculates how much of a pool's capacity is in use. A plain value, guarded by its owner's lock.
 //
-// A slot is the right to run one task. A task of weight w counts w times: towards the load from its
-// acceptance, and towards the used slots from its start.
+// A slot is the right to run one task. A task of weight w adds w to the load when it is accepted,
+// and w to the used slots when it starts.
 // Invariants
 //   I1  load_ is the weight of all running and queued tasks. A new task may raise load_ at most to
 //       bound_: the capacity plus the queue capacity, minus the reserved places. See has_room().
-//   I2  used() is the weight of the running tasks. It exceeds capacity_ only while tasks run that
-//       were started under a larger capacity, or while the only running task is heavier than the
-//       capacity.
-//   I3  While any slot is reserved, no task starts, because a heavy task waits to get its slots
-//       back.
+//   I2  used() is the weight of the running tasks. It exceeds capacity_ only while tasks that were
+//       started under a larger capacity still run, or while the only running task is heavier than
+//       the capacity.
+//   I3  While any slot is reserved, no task starts, because a heavy task is waiting to get its
+//       slots back.
 class Slots {
  public:
   Slots(std::size_t capacity, std::size_t queue_capacity) noexcept
@@ -38,9 +38,10 @@ class Slots {
   [[nodiscard]] std::size_t load() const noexcept { return load_; }
   [[nodiscard]] std::size_t used() const noexcept { return running_ + extra_running_; }
 
-  // Returns whether a task of that weight can be accepted. A resize can make a task too heavy. The
-  // pool accepts such a task only when no task runs and keys hold up all queued tasks (`held_up`),
-  // because the keys' holders may be waiting for it.
+  // Returns whether a task of that weight can be accepted. After a resize, a task may be heavier
+  // than bound_. Such a task is accepted only if no task runs and all queued tasks wait for keys
+  // (`held_up`). The tasks that hold these keys have then given their slots back, perhaps to
+  // wait for the heavy task.
   [[nodiscard]] bool has_room(std::size_t weight, std::size_t held_up) const noexcept {
     return weight <= left_of(bound_, load_) || (weight > 1 && load_ == held_up);
   }
@@ -49,8 +50,8 @@ class Slots {
   [[nodiscard]] bool has_room_beside_running(std::size_t weight) const noexcept {
     return weight <= left_of(bound_, used()) || (weight > 1 && used() == 0);
   }
-  // Returns whether the queue has room for another task that its key holds up. `held_up` is the
-  // weight of all tasks that keys hold up; these tasks use room in the queue, but no slots.
+  // Returns whether the queue has room for another task that must wait for its key. `held_up` is
+  // the weight of all tasks that wait for keys; these tasks use room in the queue, but no slots.
   [[nodiscard]] bool has_place_behind_key(std::size_t held_up, std::size_t weight) const noexcept {
     return weight <= left_of(queue_capacity_, held_up);
   }
@@ -59,7 +60,7 @@ class Slots {
     if (reserved_ > 0) [[unlikely]]
       return false;
     if (weight == 1 && extra_running_ == 0) [[likely]]
-      return true;  // The worker that would take the task has a slot.
+      return true;  // While no heavy task runs, each worker has a slot.
     return running_ == 0 || weight <= left_of(capacity_, used());
   }
   // Returns whether a new plain task could start at once if a worker were available.
@@ -95,9 +96,9 @@ class Slots {
     end(weight);
     ++released_;
   }
-  // A slot on which a queued task relies is not free (I1). However, while a heavy task waits for
-  // its slots, no task starts, so no queued task relies on a slot. Tasks that wait for slots must
-  // then be able to continue.
+  // Returns whether a task can take its slots again after a wait. A plain task cannot take a free
+  // slot for which a queued task was accepted (I1). While slots are reserved, queued tasks cannot
+  // start, so any free slot suffices.
   [[nodiscard]] bool can_reacquire(std::size_t weight) const noexcept {
     if (weight > 1) return used() == 0 || weight <= left_of(capacity_, used());
     return used() < capacity_ && (reserved_ > 0 || load_ < whole_bound());
@@ -116,7 +117,7 @@ class Slots {
     extra_running_ -= weight - 1;
     load_ -= weight - 1;
   }
-  // Makes `weight` places unavailable to new tasks.
+  // Until unreserve(), no task starts, and the room for new tasks is smaller by `weight`.
   void reserve(std::size_t weight) noexcept {
     reserved_ += weight;
     set_bound();

@@ -1,4 +1,4 @@
-// Keeps tasks with attributes for later submits.
+// Keeps tasks with attributes for reuse.
 #pragma once
 
 #include <cstddef>

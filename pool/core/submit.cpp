@@ -83,7 +83,7 @@ std::optional<std::error_code> PoolCore::accept_if_room(PoolItem& item, Effects&
         [[unlikely]] {
       // The pool starts the worker first, so that it accepts no task without a worker to run it.
       error = start_worker_for(item, effects);
-      // Another caller may have closed the pool, because the start released the lock.
+      // Another caller may have closed the pool, because starting the worker released the lock.
       if (state_.closed) continue;
       if (error == Errc::full) return {};
     } else if (!state_.queue.has_room_for(item)) [[unlikely]] {
@@ -111,7 +111,7 @@ std::error_code PoolCore::submit_blocking(PoolItem& item, const Until& until) {
     } else if (state_.queue.will_have_room_for(item)) {
       if (effects.empty()) break;
     } else if (!grow_queue(item)) {
-      // Without this memory, the admission of the blocked submitter would later have to allocate.
+      // The pool admits blocked submitters under the lock, where it must not allocate memory.
       error = std::make_error_code(std::errc::not_enough_memory);
     }
     if (error) return answered(error, effects);
@@ -127,7 +127,7 @@ std::error_code PoolCore::submit_blocking(PoolItem& item, const Until& until) {
   const auto winner =
       detail::wait_in_until(state_.waiters.blocked, lock_, self, WaitReason::pool_submit, limit);
   if (winner == detail::Claim::kNotifier) {
-    // If the submit was not granted, close() ended the wait, and the pool may already be destroyed.
+    // If the task was not accepted, close() ended the wait, and the pool may already be destroyed.
     return self.granted ? std::error_code() : make_error_code(Errc::closed);
   }
   lock_.lock();
@@ -135,17 +135,18 @@ std::error_code PoolCore::submit_blocking(PoolItem& item, const Until& until) {
   // If the pool is closed and joined meanwhile, the joiner waits for this caller's last access.
   ++state_.users;
   ++state_.counters.rejected;
-  // If this submitter's task was too heavy, the tasks of later submitters may fit. A later task
-  // with the same key may now wait for room.
+  // This submitter may have been the first in the wait queue; the task of the next one may be light
+  // enough to fit. The next submitter with the same key may now wait only for room.
   if (attributes != nullptr) state_.release_key(attributes->key);
   match_up();
   leave();
   return winner == detail::Claim::kStop ? Errc::cancelled : Errc::timed_out;
 }
 
-// A task of weight 1 replaces one other task, so it overtakes no submitter that waits for room; a
-// heavier task may replace several tasks. All replacements occur under one hold of the lock. If a
-// drain task is dropped, its sub-pool therefore cannot take the place with a new drain task.
+// Drops queued tasks until `item` fits, and accepts it. An item of weight 1 replaces exactly one
+// task. It takes no additional room, so it overtakes no blocked submitter. The lock is held from
+// the first drop until the item is accepted. Otherwise, if a drain task were dropped, its sub-pool
+// could take the room for a new drain task.
 std::error_code PoolCore::submit_dropping(PoolItem& item, Effects& effects) {
   const std::size_t weight = TaskQueue::weight_of(item);
   PoolItem dropped;  // Destroyed without the lock, because its destruction wakes waiters.

@@ -11,8 +11,8 @@
 
 namespace weft::pool {
 
-// Runs the tasks of a pool, for any worker and without the pool's lock. The pool's lock guards the
-// measurements, which record() and timings() access.
+// Runs the tasks of a pool, without the pool's lock. Only record() and timings() require the lock,
+// which guards the measurements.
 class TaskRunner {
  public:
   // `options` must outlive the runner. Throws std::bad_alloc.
@@ -21,8 +21,8 @@ class TaskRunner {
 
   // Returns whether run() reads the clock for each task.
   [[nodiscard]] bool is_measuring() const noexcept { return book_ != nullptr; }
-  // Stores the time of the submit in the item, if the pool measures times and the item has no such
-  // time yet.
+  // Stores the submission time in the item, if the pool measures times and the item has no
+  // submission time yet.
   void stamp(detail::PoolItem& item) const noexcept {
     if (is_measuring() && item.submitted_at == 0) item.submitted_at = book_->stamp_submit();
   }
@@ -42,7 +42,7 @@ class TaskRunner {
  private:
   void run_plain(detail::PoolItem& item, PoolWorker& self) const noexcept;
   void run_job(detail::PoolJob& job, PoolWorker& self) const noexcept;
-  // Runs a task of either kind, with measurement and tracing.
+  // Runs a plain task or a job, with measurement and tracing if these are on.
   void run_any(detail::PoolItem& item, PoolWorker& self) const noexcept;
   [[gnu::cold]] void report_plain(const detail::PoolItem& item, PoolWorker& self) const noexcept;
   void report(const detail::PoolJob::Thrown& thrown, const PoolWorker& self) const noexcept;

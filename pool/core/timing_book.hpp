@@ -1,4 +1,4 @@
-// The measurements of a pool with PoolOptions::timings.
+// The time measurements of a pool whose PoolOptions::timings is true.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@ struct Lap {
   std::int64_t ended = 0;
 };
 
-// The lock of the owning core guards the book, except for stamp_submit().
+// The pool's lock guards the measurements; only stamp_submit() may be called without it.
 class TimingBook {
  public:
   // Returns the current time for a call to a submit function. Any thread may call it, without the
@@ -39,7 +39,7 @@ class TimingBook {
     if (outcome == Outcome::cancelled || outcome == Outcome::drained) return;
     timings_.queue_wait.record(std::chrono::nanoseconds(lap.started - lap.submitted));
     timings_.run_time.record(std::chrono::nanoseconds(lap.ended - lap.started));
-    // Workers may record laps in a different order than the tasks ended.
+    // The order of the records may differ from the order in which the tasks ended.
     first_end_ = std::min(first_end_, lap.ended);
     last_end_ = std::max(last_end_, lap.ended);
   }
@@ -58,7 +58,7 @@ class TimingBook {
   detail::Atomic<std::int64_t> first_submit_{0};  // 0: no submit yet.
   std::int64_t first_end_ = INT64_MAX;
   std::int64_t last_end_ = 0;
-  PoolTimings timings_;  // read() computes first, total and average.
+  PoolTimings timings_;  // read() computes the fields `first`, `total` and `average`.
 };
 
 }  // namespace weft::pool

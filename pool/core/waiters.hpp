@@ -11,9 +11,9 @@
 
 namespace weft::pool {
 
-// A caller that is parked in a submit function until the pool has room for its task, or a SubPool.
-// A caller's object is on its stack. `slot` points to the PoolItem that waits for room; `amount` is
-// the submitter's number in the order of arrival.
+// A waiter for room in a pool: a caller that is parked in a submit function, or a sub-pool that
+// submits a drain task. A caller's Submitter is on the caller's stack. `slot` points to the
+// PoolItem that waits for room. `amount` is the submitter's number in the order of arrival.
 struct Submitter : detail::Waiter {
   [[nodiscard]] detail::PoolItem& item() const noexcept {
     return *static_cast<detail::PoolItem*>(slot);
@@ -22,11 +22,11 @@ struct Submitter : detail::Waiter {
 };
 
 // Keeps blocked submitters in two lists. Submitters in the first list wait for room, in FIFO order.
-// In the second list, each submitter's task is held up by another task with the same key. The
-// submitter waits until the queue has room after that other task. Submitters in the first list
-// never wait for submitters in the second. Otherwise, a key's holder that waits for room could wait
-// for a submitter that waits for the key, which is a deadlock.
-// The owner's lock guards the lists. Invariant: both lists are in the order of arrival.
+// In the second list, each submitter's task is held up by another task with the same key. The queue
+// has limited room for such tasks, and these submitters wait for that room. Submitters in the first
+// list never wait for submitters in the second. Otherwise a deadlock would be possible: a key's
+// holder could wait for room behind a submitter that waits for the key. The pool's lock guards the
+// lists. Invariant: both lists are in the order of arrival.
 class BlockedSubmitters {
  public:
   // The size includes submitters that have given up, until they remove themselves or another caller
@@ -38,7 +38,7 @@ class BlockedSubmitters {
   [[nodiscard]] Submitter* first_for_room() noexcept { return first_of(for_room_); }
   [[nodiscard]] Submitter* first_behind_key() noexcept { return first_of(behind_keys_); }
 
-  // Adds a submitter to the list that its waits_behind_key selects.
+  // Adds a submitter to behind_keys_ if its waits_behind_key is set, and to for_room_ otherwise.
   void push_back(detail::Waiter& waiter) noexcept {
     waiter.amount = ++arrived_;
     ++size_;
@@ -48,13 +48,13 @@ class BlockedSubmitters {
     list_of(submitter).erase(submitter);
     --size_;
   }
-  // Removes the submitter and ends its wait. Returns false if the submitter has given up.
+  // Removes the submitter and ends its wait. Returns false if it has already given up waiting.
   [[nodiscard]] bool claim(Submitter& submitter) noexcept {
     erase(submitter);
     return detail::WaitList::try_claim(submitter);
   }
-  // Removes the first submitter that has not given up, ends its wait, and returns the submitter;
-  // null if none exists.
+  // Removes the first submitter that has not given up, ends its wait, and returns it. Returns null
+  // if no such submitter exists.
   [[nodiscard]] Submitter* claim_front() noexcept {
     for (;;) {
       Submitter* first = first_for_room();
@@ -65,12 +65,12 @@ class BlockedSubmitters {
   void erase_if_linked(detail::Waiter& waiter) noexcept {
     if (waiter.linked) erase(static_cast<Submitter&>(waiter));
   }
-  // Moves the submitter from the first list, for room, to the second list, for its key.
+  // Moves the submitter from the first list to the second, because another task holds its key.
   void wait_behind_key(Submitter& submitter) noexcept {
     move(submitter, for_room_, behind_keys_, true);
   }
-  // Called when no task holds the key any more. Moves the first submitter that waits for the key to
-  // the first list.
+  // Called when no task holds the key any more. Moves the first submitter whose task has this key
+  // from the second list to the first.
   void release_key(const TaskKey& key) noexcept {
     detail::Waiter* waiter = behind_keys_.front();
     while (waiter != nullptr && !has_key(*waiter, key)) waiter = waiter->next;
@@ -112,20 +112,20 @@ class BlockedSubmitters {
   std::uint64_t arrived_ = 0;
 };
 
-// The conditions for which a caller may wait. Idle: no task is queued or runs. Paused: the pool is
-// paused and no task runs. Joined: the pool is closed and has no tasks or users. Counted: a given
-// number of tasks have ended.
+// The conditions for which a caller may wait. Idle: no task is queued or running. Paused: the pool
+// is paused and no task is running. Joined: the pool is closed, and no task, fiber or caller still
+// uses it. Counted: a given number of tasks have ended.
 enum class Condition : std::uint8_t { idle, paused, joined, counted };
 
-// All waiters of a pool. A plain value; the owner's lock guards it.
+// All waiters of a pool. The pool's lock guards them.
 struct Waiters {
   [[nodiscard]] detail::WaitList& of(Condition condition) noexcept {
     return conditions[static_cast<std::size_t>(condition)];
   }
 
   BlockedSubmitters blocked;
-  std::size_t parked = 0;        // Blocked submitters, including some that gave up.
-  detail::WaitList reacquiring;  // Tasks that wait for their slots.
+  std::size_t parked = 0;        // Parked callers, and callers that gave up but have not returned.
+  detail::WaitList reacquiring;  // Tasks that gave their slots back and now wait for slots again.
   std::array<detail::WaitList, 4> conditions;
 };
 

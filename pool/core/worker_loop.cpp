@@ -12,9 +12,8 @@ using detail::PoolItem;
 
 namespace {
 
-// An arriving worker that sees more tasks than starting workers calls at most this many. With two
-// calls each, the calls form a tree: n blocking tasks have n workers after log2(n) passes through
-// the run queue.
+// The maximum number of idle workers that a worker wakes when it starts to look for tasks. Each
+// woken worker wakes two more, so about log2(n) rounds of wakes suffice for n tasks.
 constexpr int kCallsOnArrival = 2;
 
 class WorkerLoop {
@@ -26,7 +25,7 @@ class WorkerLoop {
     self_.waker = detail::current();
     core_.lock();
     if (!state_.workers.arrive()) return core_.unlock();
-    state_.workers.depart();  // next_task() counts the worker as arrived again.
+    state_.workers.depart();  // Undoes the arrival, because next_task() calls arrive_again().
     while (next_task()) {
       core_.runner().run(item_, self_);
       core_.lock();
@@ -40,8 +39,8 @@ class WorkerLoop {
   }
 
  private:
-  // The short path of most tasks: a plain task has ended, and a plain task is next. Returns false,
-  // and changes nothing, if the caller must call end_task() and next_task() instead.
+  // The fast path for the most common case: a plain task has ended, and the next task is plain too.
+  // Returns false, and changes nothing, if the caller must call end_task() and next_task() instead.
   [[nodiscard]] bool go_on() noexcept WEFT_REQUIRES(core_.spin_lock()) {
     if (item_.job != nullptr || core_.runner().is_measuring() || !state_.needs_only_pop()) {
       return false;
@@ -51,8 +50,8 @@ class WorkerLoop {
     return true;
   }
   [[nodiscard]] bool next_task() noexcept WEFT_RELEASES(core_.spin_lock());
-  // Called before work that must not happen under the lock. The worker counts as starting
-  // meanwhile, because it will look for a task again.
+  // Called before work that must not happen under the lock. During that work, the worker counts as
+  // starting, because it looks for a task afterwards.
   void step_out() noexcept WEFT_RELEASES(core_.spin_lock()) {
     state_.workers.depart();
     self_.starting = true;
@@ -65,11 +64,11 @@ class WorkerLoop {
     return core_.options().idle_timeout != kNever &&
            state_.workers.staying() > state_.kept_workers();
   }
-  // Returns false if the worker has left the pool. Returns true if the worker has destroyed objects
-  // and still has its place; the caller must then call come_back().
+  // Returns false if the worker has left the pool. Returns true if it has destroyed FiberLocal
+  // values and is still live; the caller must then call come_back().
   [[nodiscard]] bool clear_or_leave() noexcept WEFT_RELEASES(core_.spin_lock());
-  // Called while the worker counts as clearing. Returns false if the worker has given up its place
-  // meanwhile.
+  // Destroys the FiberLocal values of the worker's tasks. Returns false if the worker is no longer
+  // live, because a destructor has waited for the pool.
   [[nodiscard]] bool clear() noexcept {
     self_.objects->destroy();
     return self_.objects->has_place();
@@ -87,16 +86,16 @@ class WorkerLoop {
   PoolWorker self_;
 };
 
-// Returns true if the worker has taken a task, whose slot then counts as running. Returns false if
-// the worker has been retired, and no longer counts as live.
+// Returns true if the worker has taken a task, which then counts as running. Returns false if the
+// worker has been retired and no longer counts as live.
 //
-// Wakes the waiters of a finished job only once the job's slot has been reused or is free. A caller
-// that has waited for a task can therefore rely on the slot.
+// Wakes the waiters of a finished job only after the job's slot has been freed or reused. A
+// caller that has waited for a task can therefore submit again at once.
 bool WorkerLoop::next_task() noexcept {
   Effects& effects = self_.effects;
   bool try_reaper = true;
   bool try_admitting = true;
-  bool was_retired = false;  // Set if the worker is retired while idle; it then looks for a task.
+  bool was_retired = false;  // Set if the idle worker was retired: it leaves if no task is queued.
   for (;;) {
     const bool arriving = self_.starting;
     if (arriving) state_.workers.arrive_again();
@@ -126,7 +125,7 @@ bool WorkerLoop::next_task() noexcept {
       step_out();
       core_.lock();
       core_.match_up();       // Releases the lock.
-      try_admitting = false;  // If no submitter was admitted, no memory is available.
+      try_admitting = false;  // Without memory, another attempt would fail too.
     } else if (try_reaper && reaper_is_due()) {
       state_.workers.depart();
       self_.starting = true;
@@ -157,8 +156,8 @@ bool WorkerLoop::clear_or_leave() noexcept {
   Effects& effects = self_.effects;
   const bool clears = self_.has_objects();
   clears ? state_.begin_clearing(effects) : state_.retire_self(effects);
-  // A worker that leaves makes room without a pop. The queue may therefore have to grow for an
-  // admitted submitter.
+  // A worker that takes its next task makes room in the queue for a blocked submitter. This worker
+  // takes no task, so match_up() may have to allocate memory to queue another task.
   const bool may_admit_more = !state_.waiters.blocked.empty() && state_.slots.has_room();
   may_admit_more ? core_.match_up(effects) : core_.unlock(effects);
   return clears && clear();

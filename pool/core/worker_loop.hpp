@@ -5,9 +5,9 @@
 
 namespace weft::pool {
 
-// Runs tasks of the pool, each in `item`, until the calling worker fiber has been retired and must
-// leave the pool. `objects` are the values that tasks leave on the fiber. The worker still counts
-// as live while it destroys the values.
+// Runs tasks of the pool until the calling worker must leave the pool. `item` holds the task that
+// is running. `objects` are the FiberLocal values that the tasks create on the worker's fiber. The
+// worker still counts as live while it destroys these values.
 void run_tasks(PoolCore& core, detail::PoolItem& item, WorkerObjects& objects) noexcept;
 
 }  // namespace weft::pool

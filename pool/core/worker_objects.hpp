@@ -1,4 +1,4 @@
-// The values that tasks leave on the fiber of their worker.
+// The FiberLocal values that tasks create on the fiber of their worker.
 #pragma once
 
 #include <weft/detail/local_node.hpp>
@@ -7,19 +7,20 @@ namespace weft::pool {
 
 // The FiberLocal values that tasks have created on the fiber of a worker, such as the objects of
 // per_worker(). A retired worker counts as live until it has destroyed the values. The capacity
-// therefore bounds the number of workers with such values. There is one exception: if a destructor
-// waits for the worker's own pool, the worker first gives up its place. Only the worker calls these
-// functions. However, other threads call empty() under the pool's lock while the worker idles.
+// therefore bounds the number of workers with such values. There is one exception: before the
+// destructor of a value waits for the worker's own pool, the worker stops counting as live. Only
+// the worker calls these functions, except empty(). While the worker is idle, other threads call
+// empty() under the pool's lock.
 class WorkerObjects {
  public:
-  // Makes the record of a worker that never has such values.
+  // Makes an object that is always empty.
   WorkerObjects() noexcept = default;
   // `locals` is the fiber's list of FiberLocals; the worker's objects are the nodes before `end`.
   WorkerObjects(detail::LocalNode*& locals, const detail::LocalNode* end) noexcept
       : locals_(&locals), end_(end) {}
 
   [[nodiscard]] bool empty() const noexcept { return locals_ == nullptr || *locals_ == end_; }
-  // Runs destructors of the program, and may park.
+  // Runs user-defined destructors, which may park the fiber.
   void destroy() noexcept {
     is_clearing_ = true;
     while (!empty()) {
@@ -29,7 +30,7 @@ class WorkerObjects {
     }
     is_clearing_ = false;
   }
-  // Returns whether destroy() is running and the worker still has its place.
+  // Returns whether destroy() is running and the worker still counts as live.
   [[nodiscard]] bool is_clearing() const noexcept { return is_clearing_ && has_place_; }
   [[nodiscard]] bool has_place() const noexcept { return has_place_; }
   void give_place_up() noexcept { has_place_ = false; }

@@ -24,43 +24,45 @@ struct PoolWorker : detail::Waiter {
     return objects != nullptr && !objects->empty();
   }
 
-  WorkerObjects* const objects = nullptr;  // Null if the worker never has objects.
-  PoolWorker* hotter = nullptr;            // The neighbor that went idle later.
+  WorkerObjects* const objects = nullptr;  // Null if the worker never has FiberLocal values.
+  PoolWorker* hotter = nullptr;            // The neighbor in the idle list that went idle later.
   PoolWorker* colder = nullptr;            //
-  std::uint64_t idle_since = 0;            // The epoch when it went idle.
+  std::uint64_t idle_since = 0;            // The WorkerSet's epoch_ when the worker went idle.
   std::uint64_t number = 0;                // The running task's number, as in TaskInfo.
   bool starting = true;                    // True until the worker looks for a task.
   // Whether its last task may have made room for more than one task.
   bool freed_more = false;
-  bool retired = false;  // Set if the worker is retired while it idles.
+  bool retired = false;  // Set if the worker is retired while it is idle.
   // The outcome of its last task.
   detail::PoolJob::Outcome outcome = detail::PoolJob::Outcome::completed;
   std::exception_ptr thrown;  // The exception of a plain task, until it is reported.
   Lap lap;                    // The times of its last task, if they are measured.
-  Effects effects;            // The effects of the end of its last task.
+  Effects effects;            // The waiters to wake, and the job to destroy, after the unlock.
 };
 
-// A plain value; the owner's lock guards it. A live worker has one of limit() places. It looks for
-// a task under the lock, or is in one of four states. A running worker runs a task. An idle worker
-// is in a list that begins with the most recently used worker. A starting worker has been spawned
-// or woken, and does not look for a task yet. A clearing worker has been retired, and destroys the
-// FiberLocals and other objects of its tasks. A sub-pool's workers are drain tasks, which are never
-// idle. Invariants
-//   I1  live() = running + idle() + starting() + clearing (+ the worker that looks for a task).
-//   I2  idle_since never increases from front to back.
-//   I3  A clearing worker looks for a task afterwards, unless it has given up its place. Until then
-//       no other worker takes that place. Unchecked: the statement concerns the future.
+// The pool's lock guards this object. A pool has limit() places for workers, and each live worker
+// has one. A live worker either is looking for a task under the lock, or is in one of four states.
+// A running worker has unlocked the pool to run a task. An idle worker is parked, in a list that
+// begins with the most recently used worker. A starting worker has been spawned or woken, but is
+// not looking for a task yet. A clearing worker has been retired, and is destroying the FiberLocal
+// values of its tasks. In a sub-pool, the drain tasks are the workers, and are never idle.
+// Invariants
+//   I1  live() = running + idle() + starting() + clearing, plus 1 while a worker is looking for a
+//       task.
+//   I2  From the front to the back of the list of idle workers, idle_since never increases.
+//   I3  A clearing worker destroys the values, and then looks for a task. Until then, it keeps its
+//       place, unless leave_clearing() is called. Unchecked: a check sees only one moment.
 class WorkerSet {
  public:
   explicit WorkerSet(WakeOrder order) noexcept : order_(order) {}
 
   [[nodiscard]] std::size_t live() const noexcept { return staying_ + clearing_; }
-  // Returns the number of live workers that are not clearing.
+  // Returns the number of live workers, except workers that are destroying FiberLocal values.
   [[nodiscard]] std::size_t staying() const noexcept { return staying_; }
   [[nodiscard]] std::size_t idle() const noexcept { return idle_; }
   [[nodiscard]] std::size_t starting() const noexcept { return starting_; }
-  // Returns the maximum number of workers. Workers beyond this limit are surplus and must be
-  // retired, except clearing workers, which have already been retired.
+  // Returns the maximum number of live workers. If staying() exceeds this limit, the surplus
+  // workers must be retired.
   [[nodiscard]] std::size_t limit() const noexcept { return limit_; }
   void set_limit(std::size_t limit) noexcept {
     limit_ = limit;
@@ -105,7 +107,7 @@ class WorkerSet {
     --fresh_;
     return true;
   }
-  // Called when a worker that looks for a task is about to do other work. The worker must arrive
+  // Called when a worker interrupts its search for a task to do other work. The worker must arrive
   // again afterwards.
   void depart() noexcept { ++starting_; }
   // Called when a worker arrives again after its depart(), or arrives after call() has taken it
@@ -130,14 +132,14 @@ class WorkerSet {
     return take(order_ == WakeOrder::lifo ? *hottest_ : *coldest_);
   }
 
-  // Called when a worker that runs a task, or looks for one, gives up its place.
+  // Called when a worker leaves the pool, which may then start another worker.
   void leave() noexcept {
     --staying_;
     ++retired_;
     check_live();
   }
-  // Called when a retired worker begins to destroy the objects of its tasks; it keeps its place
-  // meanwhile.
+  // Called when a retired worker begins to destroy the objects of its tasks. Until it has finished,
+  // the pool starts no other worker in its place.
   void begin_clearing() noexcept {
     --staying_;
     ++clearing_;
@@ -149,15 +151,16 @@ class WorkerSet {
     --clearing_;
     count_places();
   }
-  // Called when a clearing worker gives up its place permanently, before all objects are destroyed.
+  // Called when a clearing worker leaves the pool before it has destroyed all objects, because the
+  // destructor of an object waits for the pool.
   void leave_clearing() noexcept {
     end_clearing();
     leave();
   }
-  // Retires the worker that has been idle longest. If the worker has no objects, its place is free
-  // at once, although its fiber has not ended yet. A clearing worker causes no refusal and blocks
-  // no submitter. The pool accepts tasks meanwhile; the worker itself runs them afterwards if no
-  // other worker can. Requires an idle worker.
+  // Retires the worker that has been idle longest. If the worker has no objects, another worker may
+  // replace it at once, although its fiber has not ended yet. While a worker destroys its objects,
+  // the pool accepts tasks as before. Afterwards, this worker runs the accepted tasks if no other
+  // worker can. Requires an idle worker.
   void retire_coldest(Effects& effects) noexcept {
     PoolWorker& worker = take(*coldest_);
     worker.retired = true;
@@ -166,8 +169,8 @@ class WorkerSet {
   }
   // Returns whether a spawned worker has not arrived yet.
   [[nodiscard]] bool has_fresh() const noexcept { return fresh_ > 0; }
-  // Retires a spawned worker, which will leave when it arrives. Such a worker has no objects to
-  // destroy. Requires that has_fresh() returns true.
+  // Retires a spawned worker that has not arrived yet; its arrive() then returns false. Such a
+  // worker has no objects to destroy. Requires that has_fresh() returns true.
   void retire_fresh() noexcept {
     --starting_;
     --fresh_;
@@ -178,18 +181,18 @@ class WorkerSet {
     while (idle_ > 0) retire_coldest(effects);
   }
   // Retires idle workers first, and then spawned workers that have not arrived. A worker that
-  // call() has taken may have objects. It is therefore not retired here, but when it arrives.
+  // call() has removed from the list may have objects to destroy, so it is retired when it arrives.
   void retire_surplus(Effects& effects) noexcept {
     while (has_surplus() && idle_ > 0) retire_coldest(effects);
     while (has_surplus() && has_fresh()) retire_fresh();
   }
   void end_epoch() noexcept { ++epoch_; }
-  // If `idle_since` is two epochs old, the worker has been idle for one to two idle timeouts.
+  // Each idle timeout begins a new epoch, so a difference of 2 means that a timeout has passed.
   [[nodiscard]] bool coldest_is_stale() const noexcept {
     return idle_ > 0 && epoch_ - coldest_->idle_since >= 2;
   }
 
-  // Called when a task gives its slot back, to wait for its own pool.
+  // Called when a task gives its slot back because it waits for its own pool.
   void release() noexcept {
     --staying_;
     check_live();
@@ -216,7 +219,7 @@ class WorkerSet {
   PoolWorker* coldest_ = nullptr;
   std::size_t staying_ = 0;
   std::size_t limit_ = 0;
-  std::size_t places_ = 0;  // limit_ minus clearing_, or 0.
+  std::size_t places_ = 0;  // limit_ minus clearing_, but at least 0.
   std::size_t clearing_ = 0;
   std::size_t fresh_ = 0;  // The starting workers that were spawned, not woken.
   // The number of spawned workers that were retired before they arrived.

@@ -4,9 +4,9 @@
 // with a capacity of 1, the task would wait forever. The task therefore gives the slot back, and
 // does not count as running. After its wait, it takes a free slot, or the next slot that becomes
 // free, before queued tasks. At most `capacity` tasks run at any time, and the queue never exceeds
-// its capacity. A task with a weight gives all its slots back, and later takes as many at once.
-// While it waits for them, the pool starts no task, and reserves room for the slots. Otherwise
-// light tasks could keep the heavy task waiting forever.
+// its capacity. A task with a weight above 1 gives all its slots back, and later takes the same
+// number at once. While the task waits for these slots, no other task starts, and the room for new
+// tasks is reduced by that number. Otherwise light tasks could keep the heavy task waiting forever.
 #include <weft/detail/blocking_scope.hpp>
 #include <weft/detail/pool_job.hpp>
 
@@ -17,9 +17,9 @@ namespace weft::detail {
 
 namespace {
 
-// Visits the slots from the innermost pool outwards. A task with a slot of a sub-pool may wait for
-// a slot of its parent. The holder of the parent's slot never waits for a slot of the sub-pool,
-// because a drain task takes only free slots. The waits therefore form no cycle.
+// Visits the slots from the innermost pool to the outermost. A task that holds a slot of a sub-pool
+// may wait for a slot of the parent pool. The holder of a parent's slot never waits for a slot of
+// the sub-pool, because a drain task takes only free slots. The waits therefore form no cycle.
 template <class Action>
 void for_each_slot(pool::Registration* innermost, Action action) {
   for (auto* entry = innermost; entry != nullptr; entry = entry->outer()) {
@@ -27,9 +27,9 @@ void for_each_slot(pool::Registration* innermost, Action action) {
   }
 }
 
-// Returns the innermost registration with a slot if the caller is a task of a pool with that root.
-// A worker that is destroying its tasks' objects has no slot. It gives up its place among the
-// workers, because the awaited task may need the place.
+// If the caller is a task of a pool with that root, returns its innermost registration with a slot.
+// Returns null otherwise. A worker that is destroying its tasks' FiberLocal values has no slot. The
+// function removes such a worker from the pool, because the awaited task may need another worker.
 pool::Registration* slots_of(pool::Registration* entry, const pool::PoolCore* root) noexcept {
   while (entry != nullptr && !entry->may_release()) {
     const bool may_give_up = entry->is_clearing() && &entry->core() == root;

@@ -15,7 +15,8 @@ namespace {
 enum class Turn : std::uint8_t { first, later };
 
 // The caller must hold the lock. Returns whether a drain task of the sub-pool may begin a task.
-// After its first task, a drain task yields to all tasks except drain tasks of that sub-pool.
+// After its first task, a drain task begins no further task while a parent has other work. Drain
+// tasks of the same sub-pool are not such work.
 bool has_turn(PoolCore& sub_pool, Turn turn) noexcept {
   PoolCore* const parent = sub_pool.parent();
   if (parent == nullptr) return true;
@@ -27,10 +28,10 @@ bool has_turn(PoolCore& sub_pool, Turn turn) noexcept {
   return has_turn(*parent, turn);
 }
 
-// A task of weight n needs n slots of each parent; its drain task has one of them. The drain task
-// first gives this slot back, and then takes all n slots at once, like a task after a wait. A task
-// that waits for slots of a pool therefore holds no slot of that pool. The task has already left
-// the sub-pool's queue, and counts as running in the sub-pool.
+// A task of weight n needs n slots of each parent; its drain task already holds one of them. The
+// drain task first gives this slot back, and then takes all n slots at once, as a task does after a
+// wait. A task that waits for slots of a pool therefore holds no slot of that pool. Meanwhile the
+// task counts as running in the sub-pool, because it has already left the queue there.
 class SlotsOfParents {
  public:
   explicit SlotsOfParents(Registration& drain) noexcept
@@ -65,7 +66,7 @@ class SlotsOfParents {
   SlotsOfParents& operator=(const SlotsOfParents&) = delete;
 
  private:
-  // Visits the parents' workers, in whose slots the drain task runs.
+  // Visits the workers of the outer pools in whose slots the drain task runs.
   template <class Action>
   void for_each_worker(Action action) noexcept {
     for (Registration* worker = first_; worker != end_; worker = worker->outer()) action(*worker);
@@ -106,18 +107,18 @@ class Drain {
     core_.runner().run(item, self_);
   }
 
-  // Returns false if no task is left, or the drain task must not run another now. Otherwise wakes
-  // the waiters of the previous job, because the next task has taken over the job's slot. After
-  // false, the parent wakes these waiters when it frees the drain task's slot.
+  // Returns false if no task is left, or if the drain task must not run another task now. Otherwise
+  // wakes the waiters of the previous job, because the next task has taken over the job's slot. If
+  // the result is false, the parent wakes these waiters when it frees the drain task's slot.
   bool next(PoolItem& item, Turn turn) noexcept WEFT_RELEASES(core_.spin_lock()) {
     Effects& effects = self_.effects;
     state_.tell_counted(effects);
     state_.return_slots(effects);
     if (state_.paused) {
-      // A drain task runs nothing during a pause. Its place can serve a blocked submitter instead.
+      // During a pause, no task starts; this only queues the task of one blocked submitter.
       (void)state_.admit_one(nullptr, effects);
     } else if (!state_.waiters.blocked.empty()) {
-      state_.workers.depart();  // It still counts as a worker.
+      state_.workers.depart();  // Counts as a starting worker meanwhile.
       state_.admit_blocked(effects);
       state_.workers.arrive_again();
     }
@@ -142,7 +143,7 @@ class Drain {
     self_.effects.wake_all(settled.waiters);
     if (settled.is_last || settled.is_unused) self_.effects.destroy(job);
   }
-  // If the job's handle was dropped, releases the lock while it drops the job's outcome.
+  // If the job's handle was dropped, releases the lock while it destroys the job's outcome.
   void end(PoolItem& item) noexcept WEFT_REQUIRES(core_.spin_lock()) {
     std::size_t weight = 1;
     finished_ = std::exchange(item.job, nullptr);
@@ -194,7 +195,7 @@ bool DrainTask::invoke() noexcept {
   return true;
 }
 
-// Called under the lock, when the parent's slot becomes free.
+// The parent calls this function under the lock, when it frees the drain task's slot.
 PoolJob::Settled DrainTask::settle(Outcome /*outcome*/) noexcept {
   Effects effects;
   if (finished_ != nullptr) {

@@ -1,8 +1,8 @@
 // If a task that calls run() gave its slot back during the wait, the pool would start another
-// worker for the awaited task. Then a recursion of n calls would need n workers. The caller
+// worker for the awaited task. A recursion of n calls would then need n workers. The caller
 // therefore lends its slot if the awaited task would be the next to start, and no worker is
-// available. The caller spawns a fiber that runs the task, and joins the fiber. The runtime can
-// run such a fiber on the caller's own stack if that stack has at least as much room as a separate
+// available. The caller spawns a fiber that runs the task, and joins the fiber. The runtime can run
+// such a fiber on the caller's own stack if that stack has at least as much room as a separate
 // stack; see Worker::run_in_place().
 #include "pool/nested/lent_slot.hpp"
 

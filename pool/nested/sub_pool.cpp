@@ -1,8 +1,8 @@
 // Implements sub-pools: pools whose tasks run in the slots of another pool.
 //
-// A sub-pool has no worker fibers. Where another pool would start a worker, it submits a drain
-// task to its parent. The drain task runs the sub-pool's tasks one after another, in its own slot.
-// Neither pool can therefore exceed its capacity. See "Pools inside pools" in pool/README.md.
+// A sub-pool has no worker fibers. Where another pool would start a worker, a sub-pool submits a
+// drain task to its parent. The drain task runs the sub-pool's tasks one after another, in its own
+// slot. Neither pool can therefore exceed its capacity. See "Pools inside pools" in pool/README.md.
 #include "pool/nested/sub_pool.hpp"
 
 #include <algorithm>
@@ -20,8 +20,8 @@ using detail::Waiter;
 
 namespace {
 
-// The caller must hold the lock. Skips sub-pools that have ended, starting at `sub_pool`. Enters
-// and returns the next one; null if all have ended.
+// The caller must hold the lock. Returns the first sub-pool, starting at `sub_pool`, that has not
+// ended, and counts the caller as its user. Returns null if there is none.
 SubPool* enter_first(SubPool* sub_pool) noexcept {
   while (sub_pool != nullptr && sub_pool->has_ended) sub_pool = sub_pool->next_sub_pool;
   if (sub_pool != nullptr) ++sub_pool->core.shared_state().users;
@@ -61,7 +61,7 @@ void PoolNesting::move_out(PoolCore& parent) noexcept {
   if (self_->linked) parent.shared_state().waiters.blocked.erase(*self_);
   const PoolItem unused = std::move(self_->drain);
   core_.unlock();
-  // Waits until all callers that have entered the pool have left it. enter() now returns null.
+  // enter() now returns null. Waits until all callers that entered the pool earlier have left.
   (void)core_.wait(Condition::joined, 0, {});
   core_.lock();
   SubPool* const next = self_->next_sub_pool;
@@ -109,8 +109,9 @@ void PoolNesting::take_out_idle_sub_pools() noexcept {
 
 // ---- Asking for workers
 
-// Called instead of starting a worker. On success, the parent has accepted a drain task or, if
-// `when_full` is OnFull::block, the sub-pool waits for room.
+// A sub-pool calls this function instead of starting a worker. On success, the parent has accepted
+// a drain task. If `when_full` is OnFull::block, success may also mean that the sub-pool is waiting
+// for room in the parent.
 std::error_code PoolNesting::ask_for_worker(OnFull when_full, Effects& effects) noexcept {
   PoolItem item;
   core_.unlock();
@@ -123,7 +124,7 @@ std::error_code PoolNesting::ask_for_worker(OnFull when_full, Effects& effects) 
     std::exchange(item.job, nullptr)->abandon();
     core_.lock();
   }
-  // Earlier tasks or blocked submitters may have no worker, and no worker can be started.
+  // No worker can be started, so this caller runs accepted tasks that would otherwise never run.
   if (error && error != Errc::full && error != Errc::closed) {
     core_.unlock(effects);
     core_.lock();
@@ -132,8 +133,8 @@ std::error_code PoolNesting::ask_for_worker(OnFull when_full, Effects& effects) 
   return error;
 }
 
-// A parent that is being closed accepts drain tasks only for accepted tasks. It needs none for
-// blocked submitters, because its close() ends their waits.
+// A parent that is being closed accepts a drain task only if the sub-pool has accepted tasks. The
+// sub-pool's blocked submitters need none, because the parent's close() also closes the sub-pool.
 std::error_code PoolNesting::hand_in(PoolItem& drain, OnFull when_full, Effects& effects) noexcept {
   PoolCore& parent = *core_.parent();
   std::error_code error = Errc::closed;

@@ -18,34 +18,35 @@ namespace weft::pool {
 
 class PoolCore;
 
-// SubPool is the parent's record of a sub-pool; the sub-pool's drain tasks hold references to it.
+// SubPool is the parent's record of a sub-pool. The sub-pool's drain tasks refer to this record.
 // Drain tasks may stay in the parent's queue for a long time, so a sub-pool that ends does not wait
-// for them. If a drain task runs later, enter() returns null. A SubPool is also a submitter in the
-// parent's wait queue, but it needs no wake. The lock that pools with the same root share guards
-// all members except the reference count.
+// for them. A drain task that runs later gets null from enter(). A SubPool can be in the parent's
+// wait queue, like a blocked submitter. However, it has no parked caller that must be woken. All
+// pools with the same root share one lock, which guards all members except the reference count.
 // Order
-//   [sub-pool-refs]  release (acq_rel, both sides): the last release sees all uses.
+//   [sub-pool-refs]  release() decrements references_ (acq_rel) -> the last release() decrements it
+//                    (acq_rel): the object is deleted after all other uses.
 class SubPool : public Submitter {
  public:
   SubPool(PoolCore& its_core, PoolCore& its_parent) noexcept : core(its_core), parent(its_parent) {}
   SubPool(const SubPool&) = delete;
   SubPool& operator=(const SubPool&) = delete;
 
-  // Returns the sub-pool's core, and counts the caller as a user until it calls leave(); null if
-  // the pool has ended.
+  // Returns the sub-pool's core, and counts the caller as its user until the caller calls leave().
+  // Returns null if the sub-pool has ended.
   [[nodiscard]] PoolCore* enter() noexcept;
-  // Relaxed: the caller already has a reference.
+  // Relaxed: the caller already has a reference, so no other thread can delete the object now.
   void keep() noexcept { references_.fetch_add(1, detail::relaxed); }
   void release() noexcept {
     if (references_.fetch_sub(1, detail::acq_rel) == 1) delete this;  // [sub-pool-refs]
   }
 
-  // Refers to a live pool between enter() and leave(), while this object is in the parent's wait
-  // queue, and until the pool ends.
+  // The sub-pool. It exists until has_ended is true and all callers that entered the sub-pool have
+  // left it.
   PoolCore& core;
   PoolCore& parent;
-  // The drain task that the parent will accept after the tasks of earlier submitters. An item
-  // that was not accepted may stay here; the next request then uses it.
+  // The drain task that the parent will accept after the tasks of earlier submitters. If the
+  // sub-pool leaves the parent's wait queue first, it keeps this drain task for its next wait.
   detail::PoolItem drain;
   bool has_ended = false;
   SubPool* next_sub_pool = nullptr;
@@ -58,9 +59,9 @@ class SubPool : public Submitter {
 };
 
 // A task of the parent that runs tasks of a sub-pool. The parent completes a drain task, like every
-// job, when it frees the slot. At that moment, the drain task also ends the waits for the last job
-// that it ran, and leaves the sub-pool. The sub-pool counts a drain task as a starting worker as
-// soon as the parent accepts it. A drain task that is dropped before it runs corrects that count.
+// job, when it frees the task's slot. At that moment, the drain task also ends the waits for the
+// last job that it ran, and leaves the sub-pool. The sub-pool counts a drain task as a starting
+// worker as soon as the parent accepts it. Dropping the drain task before it runs reverses this.
 class DrainTask final : public detail::PoolJob {
  public:
   explicit DrainTask(SubPool& sub_pool) noexcept;
@@ -77,13 +78,13 @@ class DrainTask final : public detail::PoolJob {
   SubPool& sub_pool_;
   bool is_accepted_ = false;
   PoolCore* entered_ = nullptr;
-  PoolJob* finished_ = nullptr;  // The last job that this task ran; its waiters must be woken.
+  PoolJob* finished_ = nullptr;  // The last job that this task ran. Its waiters are still waiting.
   Outcome outcome_ = Outcome::completed;
 };
 
-// Keeps a pool's record at its parent, and the list of its sub-pools. Clang's thread safety
-// analysis treats the shared lock as a different lock in each pool, so it cannot check calls
-// between pools.
+// Keeps the record that a pool has at its parent, and the list of the pool's sub-pools. Clang's
+// thread safety analysis treats the shared lock as a different lock in each pool, so it cannot
+// check calls between pools.
 class PoolNesting final : public Nesting {
  public:
   explicit PoolNesting(PoolCore& core);  // Throws std::bad_alloc.
@@ -105,7 +106,7 @@ class PoolNesting final : public Nesting {
 
   PoolCore& core_;
   SubPool* self_ = nullptr;  // The parent's record of this pool.
-  // Guarded by the shared lock. Unchecked: most functions lock it through another pool.
+  // Guarded by the shared lock. Unchecked: Clang sees a different lock in each pool.
   SubPool* first_sub_pool_ = nullptr;
   PoolNesting* parent_ = nullptr;
 };

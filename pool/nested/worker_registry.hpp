@@ -14,9 +14,9 @@ class WorkerObjects;
 
 // While this object exists, the caller is registered as a worker of `core`. The object is on the
 // caller's stack, as a node in the list of the caller's FiberLocal values. A registration costs
-// nothing per task: a worker registers once. Only tasks that may park, or that submit on the long
-// path, read the registration. A drain task registers the fiber of its parent's worker once more. A
-// fiber or thread that runs a task in submit() also registers, without a slot.
+// nothing per task, because a worker registers once. Only tasks that may park, or that submit on
+// the slow path, read the registration. A drain task registers its fiber, a worker of the parent,
+// also for the sub-pool. A fiber or thread that runs a task in submit() registers without a slot.
 class Registration : private detail::LocalNode {
  public:
   enum class Slot : std::uint8_t { held, none };
@@ -34,40 +34,41 @@ class Registration : private detail::LocalNode {
   [[nodiscard]] static Registration* of_caller() noexcept;
 
   [[nodiscard]] PoolCore& core() const noexcept { return core_; }
-  // Returns whether the registered caller has a slot now. It has no slot while it waits, or
-  // destroys the objects of its tasks.
+  // Returns whether the registered caller has a slot now. It has none while it waits, or while it
+  // destroys its tasks' FiberLocal values.
   [[nodiscard]] bool has_slot() const noexcept {
     return slot_ == Slot::held && waits_ == 0 && !is_clearing();
   }
   // Returns whether the registration owns a slot, even if a wait has released the slot.
   [[nodiscard]] bool may_release() const noexcept { return slot_ == Slot::held && !is_clearing(); }
   // Lends the slot to a task for which the caller waits, until end_lending(). Returns false if the
-  // caller is a step of a loop, or if a step of one of the task's loops waits. Also returns false
-  // if the task has more than one slot, or currently has none.
+  // caller is a step of a loop, or if a step of one of the task's loops is waiting. Also returns
+  // false if the task has more than one slot, or currently has none.
   [[nodiscard]] bool try_lend_slot() noexcept;
   void end_lending() noexcept;
-  // Called before and after a wait of the task, or of a step of its loops. The first begin_wait()
-  // releases the slots; the last end_wait() parks until the task has the slots again. Waits may be
-  // nested, because a caller that waits may run a task in place of a worker.
+  // A BlockingScope calls begin_wait() before a wait of the task or of a step of its loops, and
+  // calls end_wait() after the wait. The first begin_wait() releases the slots. The last end_wait()
+  // parks until the task has the slots again. Waits may be nested, because a caller that waits may
+  // run a task in place of a worker.
   void begin_wait() noexcept;
   void end_wait() noexcept;
-  // Called before and after a drain task exchanges its slot for the slots of a heavy task.
+  // A drain task calls these before and after it exchanges its slot for the slots of a heavy task.
   void begin_absence() noexcept { ++waits_; }
   void end_absence() noexcept { --waits_; }
   // Called when the worker has been retired.
   void give_slot_up() noexcept { slot_ = Slot::none; }
-  // Each worker calls this once. Its tasks' objects precede this node in the list of locals.
+  // Each worker calls this once, with the record of the FiberLocal values that its tasks create.
   void set_objects(WorkerObjects& objects) noexcept { objects_ = &objects; }
   [[nodiscard]] WorkerObjects make_objects() noexcept;
-  // Returns whether the worker is destroying the objects of its tasks and still has its place in
-  // the pool.
+  // Returns whether the worker is destroying its tasks' FiberLocal values and the pool still counts
+  // it as a live worker.
   [[nodiscard]] bool is_clearing() const noexcept;
-  // Requires that is_clearing() returns true. Called when a destructor waits for the pool, because
-  // the pool's tasks may need the place.
+  // Requires that is_clearing() returns true. Called when the destructor of a FiberLocal waits for
+  // the pool. The pool then no longer counts this worker, so another worker can take its place.
   void give_place_up() noexcept;
-  // Returns the number of slots of the running task; for a drain task, of the task that it runs.
+  // Returns how many slots the running task needs. A drain task needs as many as the task it runs.
   [[nodiscard]] std::size_t weight() const noexcept;
-  // A `weight` of 0 means that the drain task runs no task with a weight.
+  // A `weight` of 0 means that the drain task runs no task that needs more than one slot.
   void set_weight_of_drain(std::size_t weight) noexcept { weight_of_drain_ = weight; }
   // Returns the previous registration, for example the registration at the parent pool.
   [[nodiscard]] Registration* outer() const noexcept { return outer_; }
@@ -84,7 +85,8 @@ class Registration : private detail::LocalNode {
   Registration* const outer_;
   WorkerObjects* objects_ = nullptr;
   // While a task runs, the pool's lock guards waits_ and lent_, because steps of the task's loops
-  // are other fibers. No annotation states this, as no lock is held before and after the task.
+  // run in other fibers. They have no annotation, because the worker uses them without the lock
+  // between tasks.
   unsigned waits_ = 0;
   Lent lent_ = Lent::no;
   std::size_t weight_of_drain_ = 0;

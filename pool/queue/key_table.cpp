@@ -7,7 +7,7 @@ namespace weft::pool {
 namespace {
 
 // A multiplication by this number spreads keys that differ in few bits, such as small numbers, over
-// the upper half.
+// the upper half of the product.
 constexpr std::uint64_t kSpread = 0x9e3779b97f4a7c15;
 
 }  // namespace

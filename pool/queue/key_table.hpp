@@ -8,9 +8,9 @@
 
 namespace weft::pool {
 
-// A hash table of the tasks that hold a key. Its chains link the tasks themselves, so it allocates
-// nothing under its owner's lock, which guards the table. The owner makes new buckets outside the
-// lock.
+// A hash table of the tasks that hold a key. The owner's lock guards the table. The chains link the
+// tasks themselves, so no function allocates memory under the lock. The owner allocates new buckets
+// outside the lock.
 class KeyTable {
  public:
   using Attributes = detail::TaskAttributes;
@@ -34,10 +34,10 @@ class KeyTable {
   [[nodiscard]] std::size_t next_count() const noexcept {
     return buckets_.count == 0 ? kFirstCount : 2 * buckets_.count;
   }
-  // Returns no buckets if no memory is available.
+  // Returns an empty Buckets object if no memory is available.
   [[nodiscard]] static Buckets make_buckets(std::size_t count) noexcept;
-  // Moves the entries to `buckets` if `buckets` has more buckets than the table. Returns the
-  // buckets that the caller must free.
+  // Moves the entries to `buckets` if `buckets` has more buckets than the table. Returns the unused
+  // buckets; the caller must free them.
   [[nodiscard]] Buckets adopt(Buckets buckets) noexcept;
 
  private:

@@ -1,5 +1,5 @@
-// Implements tasks that callers wait for, or that have attributes: their states, end, stop
-// requests, deadline and timeout.
+// Implements tasks that callers wait for, or that have attributes: their states, cancellation,
+// stop requests, deadlines and timeouts.
 #include <exception>
 #include <memory>
 #include <stdexcept>
@@ -69,7 +69,7 @@ void PoolJob::watch_deadline() {
 std::error_code PoolJob::over_before_start() const noexcept {
   // Relaxed: the value is only compared; it publishes no other data.
   const bool is_dropped = state_.load(relaxed) != kPending;
-  // This check comes last: if the alarm has dropped the job, its deadline has passed by now.
+  // This check follows the load, so it returns timed_out if the alarm has dropped the job.
   if (attributes_->deadline.passed()) return Errc::timed_out;
   return is_dropped ? make_error_code(Errc::cancelled) : std::error_code();
 }
@@ -91,7 +91,7 @@ PoolJob::Outcome PoolJob::execute_attributed() noexcept {
       fail(std::current_exception());
     }
   }
-  // Once the job has ended, it must not call user code.
+  // After its end, the job must not call user code.
   attributes.disarm();
   attributes.stop.remove();
   // A job that was dropped just before its acceptance still has its callable.
@@ -167,7 +167,7 @@ bool PoolJob::make_reusable() noexcept {
   return true;
 }
 
-// Relaxed: this thread has received the callable under the pool's lock, or with the handle.
+// Relaxed: the callable is already visible: this thread got the job under a lock or from a handle.
 bool PoolJob::claim(State state) noexcept {
   std::uint32_t expected = kPending;
   return state_.compare_exchange_strong(expected, state, relaxed, relaxed);
@@ -175,7 +175,7 @@ bool PoolJob::claim(State state) noexcept {
 
 Waiter* PoolJob::publish(State end) noexcept {
   lock_.lock();
-  // Relaxed: the caller stored the value.
+  // Relaxed: the calling thread stored the value itself.
   WEFT_INVARIANT(state_.load(relaxed) == (end == kFinished ? kRunning : kDropping),
                  "PoolJob I1: kRunning comes before kFinished, kDropping before kCancelled");
   state_.store(end, release);  // [job]

@@ -47,7 +47,7 @@ SegmentQueue::~SegmentQueue() {
 
 bool SegmentQueue::each_pop_makes_room() const noexcept {
   if (last_ == nullptr) return false;
-  // The pops from the older rings make no room in the last ring; in_older_rings counts them.
+  // The items in older rings are popped first, but these pops make no room in the last ring.
   const std::size_t in_older_rings = size_ - last_->count;
   return last_->size() - last_->count >= in_older_rings;
 }
@@ -56,7 +56,7 @@ void SegmentQueue::drained_first() noexcept {
   Segment& ring = *first_;
   WEFT_INVARIANT(ring.count == 0, "SegmentQueue I2: a ring that is put aside is drained");
   WEFT_INVARIANT(ring.next != nullptr || size_ == 0, "SegmentQueue I1: the last ring has the rest");
-  ring.head = 0;  // Reuses the most recent places, which are in the cache.
+  ring.head = 0;  // Reuses recently used elements, which are in the cache.
   if (ring.next == nullptr) return;
   first_ = ring.next;
   ring.next = std::exchange(drained_, &ring);

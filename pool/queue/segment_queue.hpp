@@ -13,19 +13,19 @@
 namespace weft::pool {
 
 // A FIFO that grows without moving its items, and without an allocation under its owner's lock. The
-// owner allocates a segment outside the lock, and adds it under the lock.
+// owner allocates each new ring outside the lock, and adds it to the queue under the lock.
 //
-// It is a chain of rings. The owner pushes items to the last ring and pops them from the first
-// ring. When the last ring is full, the owner adds a ring of twice its size. Under a steady load,
-// the queue therefore has one ring, which it reuses from the beginning whenever the ring is empty.
-// The owner's lock guards the queue.
+// The queue is a chain of rings. The owner pushes items to the last ring and pops them from the
+// first ring. When the last ring is full, the owner adds a ring of twice its size. An empty ring is
+// removed unless it is the last one, so under a steady load the queue has only one ring. The
+// owner's lock guards the queue.
 // Invariants
 //   I1  size_ is the sum of the counts of all rings, and only the last ring may be empty.
 //   I2  A drained ring that is not the last ring stays in drained_ until add() or trim() returns
 //       it; the caller then frees it outside the lock.
 class SegmentQueue {
  public:
-  // A ring of `mask + 1` places, which follow the header in memory.
+  // A ring of `mask + 1` elements, which are stored after the header.
   struct Segment {
     Segment* next = nullptr;
     std::size_t mask = 0;
@@ -58,7 +58,7 @@ class SegmentQueue {
   [[nodiscard]] bool has_room() const noexcept {
     return last_ != nullptr && last_->count <= last_->mask;
   }
-  // Returns whether each later pop() makes one push() possible, if no other item is pushed.
+  // Returns whether each later pop() makes room for one push(), if no other item is pushed.
   [[nodiscard]] bool each_pop_makes_room() const noexcept;
 
   // Requires that has_room() returns true.
@@ -74,7 +74,7 @@ class SegmentQueue {
   // Moves the oldest item into `item`, which must be empty. Requires that the queue is not empty.
   void pop(detail::PoolItem& item) noexcept {
     Segment& ring = *first_;
-    // Neither the moved-from place nor the empty `item` needs a destructor call.
+    // Neither the moved-from element nor the empty `item` needs a destructor call.
     ::new (static_cast<void*>(&item))
         detail::PoolItem(std::move(*std::launder(ring.place(ring.head))));
     ++ring.head;
@@ -88,17 +88,18 @@ class SegmentQueue {
   [[nodiscard]] std::size_t count(bool (*holds)(const detail::PoolItem&) noexcept) noexcept;
   void swap(SegmentQueue& other) noexcept;
 
-  // Makes the first ring large enough for `items`, even after all memory has been freed.
+  // Sets the size of the queue's first ring, so that it has room for `items`. If the queue later
+  // frees all its rings, the next ring has this size again.
   void begin_with(std::size_t items) noexcept { first_size_ = std::bit_ceil(items); }
   // Returns the capacity of the next segment.
   [[nodiscard]] std::size_t next_segment_size() const noexcept;
   // Returns null if no memory is available.
   [[nodiscard]] static Segments make_segment(std::size_t size) noexcept;
-  // Adds `segment`, unless the queue no longer needs it. Returns segments that the caller must free
-  // outside the lock.
+  // Adds `segment`, unless the queue no longer needs it. Returns unneeded segments, which the
+  // caller must free outside the lock.
   [[nodiscard]] Segments add(Segments segment) noexcept;
-  // Removes drained rings, and an empty queue's ring of more than kKeptSize and first_size_ places.
-  // Returns the memory; the caller must free it outside the lock.
+  // Removes drained rings, and the ring of an empty queue if its size exceeds kKeptSize and
+  // first_size_. Returns the memory; the caller must free it outside the lock.
   [[nodiscard]] Segments trim() noexcept;
 
  private:
@@ -107,7 +108,8 @@ class SegmentQueue {
 
   void drained_first() noexcept;
 
-  // The fields that each task changes come first, adjacent to such fields of the owner.
+  // The fields that each task changes come first, so that they are close to the owner's fields that
+  // each task also changes.
   std::size_t size_ = 0;
   std::uint64_t popped_ = 0;
   Segment* last_ = nullptr;

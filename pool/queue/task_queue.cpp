@@ -102,8 +102,8 @@ TaskQueue::Memory TaskQueue::add(Memory memory) noexcept {
 std::size_t TaskQueue::next_level() const noexcept {
   std::size_t highest = 0;
   while (!has_tasks(highest)) ++highest;
-  // Checks the lowest level first. A middle level may therefore exceed kPatience, but only in favor
-  // of a lower level.
+  // Checks the lowest level first. Therefore, a middle level may be passed over more than kPatience
+  // times, but only in favor of the lowest level.
   for (std::size_t level = kLevels - 1; level > highest; --level) {
     if (passed_over_[level] >= kPatience && has_tasks(level)) return level;
   }
@@ -166,7 +166,7 @@ void TaskQueue::pop_oldest_held_up(PoolItem& item) noexcept {
   item.job = oldest.job;
 }
 
-// Called when no other task holds up this task any more.
+// Called when no other task holds up this task any longer.
 void TaskQueue::release(Attributes& attributes) noexcept {
   WEFT_INVARIANT(held_up_size_ > 0, "TaskQueue I1: a task that is held up is counted");
   held_up_.erase(attributes);

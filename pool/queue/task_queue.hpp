@@ -33,10 +33,10 @@ class AttributesList {
 
 // Tasks with attributes in the order of their acceptance; only the first can be taken.
 //
-// Most tasks arrive in that order, and form a list. A task whose key another task held may arrive
-// late. Late tasks are in a leftist heap that uses the links of the list (left is `next`, right is
-// `previous`). The cost of a late task is therefore logarithmic in the number of late tasks, and no
-// list has to be searched.
+// Most tasks arrive in that order, and form a list. A task may arrive late because another task
+// held its key. Late tasks are in a leftist heap that uses the links of the list (left is `next`,
+// right is `previous`). The cost of a late task is therefore logarithmic in the number of late
+// tasks, and no list has to be searched.
 // Invariants
 //   I1  Each task in the heap is older than its children.
 //   I2  rank is the length of the right spine, which is no longer than the left spine.
@@ -64,16 +64,16 @@ class PriorityLevel {
   Attributes* late_ = nullptr;
 };
 
-// Plain tasks wait in a queue of items. Tasks with attributes wait in lists, one for each priority;
-// tasks that wait for the end of another task with the same key are in one more list. Plain tasks
-// are of normal priority; startable tasks of one priority leave in the order of their acceptance.
-// The owner's lock guards the queue.
+// Plain tasks (without attributes) wait in a queue of items. Tasks with attributes wait in lists,
+// one for each priority; tasks that wait until another task with the same key ends are in an extra
+// list. Plain tasks have normal priority. Startable tasks of the same priority start in the order
+// of their acceptance. The owner's lock guards the queue.
 // Invariants
 //   I1  A task that is held up is in held_up_ and in the chain of the task that holds its key. The
-//       holder is in one of the other lists, or runs. When the holder ends, or is dropped, the next
-//       task in its chain becomes the holder.
-//   I2  plain_ satisfies the invariants of SegmentQueue; a task with attributes needs no memory,
-//       except for the first buckets of keys_.
+//       holder is in one of the other lists, or is running. When the holder ends, or is dropped,
+//       the next task in its chain becomes the holder.
+//   I2  plain_ satisfies the invariants of SegmentQueue. A task with attributes needs no memory in
+//       the queue, except the first buckets of keys_.
 class TaskQueue {
  public:
   using Attributes = detail::TaskAttributes;
@@ -94,7 +94,7 @@ class TaskQueue {
   [[nodiscard]] bool empty() const noexcept { return size() == 0; }
   // Returns the number of tasks that are not held up by another task.
   [[nodiscard]] std::size_t startable() const noexcept { return plain_.size() + listed_; }
-  // Returns what startable() would return after a push of `item`.
+  // Returns what startable() would return after push(item).
   [[nodiscard]] std::size_t startable_with(const detail::PoolItem& item) const noexcept {
     return would_be_held_up(item) ? startable() : startable() + 1;
   }
@@ -106,7 +106,7 @@ class TaskQueue {
   [[nodiscard]] bool is_held(const TaskKey& key) const noexcept {
     return key.is_set() && keys_.find(key) != nullptr;
   }
-  // Returns the weight of the tasks that are held up by other tasks.
+  // Returns the total weight of the tasks that are held up by other tasks.
   [[nodiscard]] std::size_t held_up_weight() const noexcept { return held_up_weight_; }
 
   // Returns null for a plain task.
@@ -133,15 +133,15 @@ class TaskQueue {
     return !attributes->key.is_set() || !keys_.is_crowded();
   }
   [[nodiscard]] bool has_room_for_plain() const noexcept { return plain_.has_room(); }
-  // Returns whether pops of the present tasks suffice to make room for the item, if no other task
-  // is pushed.
+  // Returns whether popping the queued tasks would make room for `item`, if no other task is
+  // pushed.
   [[nodiscard]] bool will_have_room_for(const detail::PoolItem& item) const noexcept {
     const Attributes* attributes = attributes_of(item);
     if (attributes == nullptr) return plain_.each_pop_makes_room();
     return !attributes->key.is_set() || keys_.has_buckets();
   }
   // Returns whether push(item) is possible now. Requires that has_room_for(item) or
-  // will_have_room_for(item) has returned true before.
+  // will_have_room_for(item) has already returned true.
   [[nodiscard]] bool can_push(const detail::PoolItem& item) const noexcept {
     return attributes_of(item) != nullptr || plain_.has_room();
   }
@@ -192,7 +192,7 @@ class TaskQueue {
 
   // Returns the number of drain tasks, which have no attributes.
   [[nodiscard]] std::size_t count_drains() noexcept { return plain_.count(&is_drain); }
-  // Moves all tasks to `other`, which is empty. Running tasks that hold a key keep it.
+  // Moves all tasks to `other`, which must be empty. Running tasks that hold a key keep it.
   void move_all_to(TaskQueue& other) noexcept;
 
   // Additional memory, allocated outside the lock after has_room_for(item) or
@@ -211,14 +211,15 @@ class TaskQueue {
   [[nodiscard]] Demand demand_for(const detail::PoolItem& item) const noexcept;
   // Returns an empty value if no memory is available.
   [[nodiscard]] static Memory make_memory(const Demand& demand) noexcept;
-  // Adds the memory. Returns memory that the caller must free outside the lock.
+  // Adds the memory. Returns what the queue does not need; the caller must free it outside the
+  // lock.
   [[nodiscard]] Memory add(Memory memory) noexcept;
   [[nodiscard]] Memory trim() noexcept { return {plain_.trim(), {}}; }
 
  private:
   static constexpr std::size_t kLevels = 3;
   static constexpr std::size_t kNormal = static_cast<std::size_t>(Priority::normal);
-  // A level with tasks may be passed over for a higher level at most this many times in a row.
+  // A level that has tasks may be passed over for a higher level at most this often in a row.
   static constexpr unsigned kPatience = 16;
 
   [[nodiscard]] bool has_tasks(std::size_t level) const noexcept {

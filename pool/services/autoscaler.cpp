@@ -1,14 +1,14 @@
-// Controls how many workers may live.
+// Controls how many workers a pool may have.
 //
-// Under GrowPolicy::load_factor, the number of workers has a limit, which follows the load. A
-// submit that makes the load too high raises the limit; a fiber, the autoscaler, checks once in
-// each interval whether to lower it. Within the limit, the pool starts workers on demand; workers
-// beyond the limit are surplus, as after resize().
+// Under GrowPolicy::load_factor, the number of workers has a limit, which follows the load. When
+// the load becomes too high, the pool raises the limit at once. The autoscaler is a fiber that
+// checks once in each interval whether to lower it. Up to the limit, the pool starts workers on
+// demand. Workers beyond the limit are surplus, and are retired as after resize().
 //
 // If there are fewer workers than tasks, a running task may wait for a queued task. Therefore the
 // autoscaler also raises the limit if a task is queued and no task has started since its last
-// check. The autoscaler exists whenever a task is queued under a limit. While it does not exist,
-// PoolState::raise_at is 0, so the next submit starts it.
+// check. The autoscaler exists whenever a task to which the limit applies is queued. While it does
+// not exist, PoolState::raise_at is 0, so the next submit starts it.
 #include "pool/core/pool_core.hpp"
 #include "pool/services/services.hpp"
 

@@ -2,7 +2,7 @@
 //
 // No worker reads the clock. The reaper is a fiber that exists while the pool has idle workers to
 // watch; it advances the pool's epoch every idle_timeout. A worker that goes idle stores the epoch.
-// If the stored epoch is two epochs old, the worker has idled for one to two timeouts. A worker
+// If the stored epoch is two epochs old, the worker has been idle for one to two timeouts. A worker
 // that ran a task meanwhile has stored a newer epoch, so it is never retired by mistake.
 //
 // When a runtime ends, it waits for its last fibers. The reaper then uses a short timeout, and
@@ -18,7 +18,7 @@
 namespace weft::pool {
 namespace {
 
-// The number of workers that are retired before the lock is released and retaken.
+// The number of workers that are retired before the lock is released and acquired again.
 constexpr int kBatch = 64;
 
 constexpr std::chrono::nanoseconds kTimeoutAtEnd = std::chrono::milliseconds(10);
@@ -33,8 +33,8 @@ std::size_t kept_workers(PoolCore& core) noexcept WEFT_REQUIRES(core.spin_lock()
   return detail::runtime_is_ending() ? 0 : core.state().kept_workers();
 }
 
-// Ends an epoch, and retires the workers that are due. The caller must hold the lock, which the
-// function releases temporarily.
+// Ends an epoch, and retires the workers that have been idle for too long. The caller must hold the
+// lock, which the function releases temporarily.
 void retire_stale(PoolCore& core) noexcept WEFT_REQUIRES(core.spin_lock()) {
   PoolState& state = core.state();
   state.workers.end_epoch();
@@ -65,7 +65,7 @@ void run_idle_reaper(PoolCore& core) {
     retire_stale(core);
     if (state.workers.idle() == 0 || state.workers.staying() <= kept_workers(core)) break;
   }
-  // The lock has been held since the check for idle workers.
+  // The lock has been held since the check, so no worker has gone idle meanwhile.
   state.reaper.end();
   core.unlock_and_leave();
 }

@@ -1,8 +1,8 @@
 // Reports the statistics of a pool periodically.
 //
-// The ticker is a fiber of the pool that runs from the opening of the pool until the pool has no
-// other user. Therefore the last call of on_tick reports the final numbers, and a joiner waits for
-// its return. The ticker adds no cost to tasks: it reads the statistics as any caller does.
+// The ticker is a fiber that runs from when the pool is opened until nothing else uses the closed
+// pool. Therefore, the last call of on_tick reports the final numbers, and a joiner waits until it
+// returns. The ticker adds no cost to tasks: it reads the statistics as any caller does.
 #include <exception>
 #include <weft/this_fiber.hpp>
 
@@ -42,7 +42,7 @@ void run_ticker(PoolCore& core) {
       next = Deadline::after(period);
     }
     core.lock();
-    // During the call, the pool may have been opened again, and may have run tasks.
+    // While on_tick ran, another caller may have opened the pool again, and submitted tasks.
     if (at_end && state.only_ticker_is_left() && state.counters.submitted == submitted) break;
   }
   state.ticker.end();

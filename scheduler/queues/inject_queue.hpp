@@ -13,7 +13,8 @@ namespace weft::scheduler {
 // never allocates, and a wake cannot fail. A worker takes all fibers at once, in the order in which
 // they were pushed.
 // Order
-//   [inject]  push exchanges (release) -> take_all exchanges (acquire): the fibers are visible.
+//   [inject]  push() exchanges newest_ (release) -> take_all() exchanges it (acquire): the worker
+//             sees the fields of the fibers.
 class InjectQueue {
  public:
   // Any thread may call it.

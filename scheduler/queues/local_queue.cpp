@@ -54,7 +54,7 @@ void LocalQueue::push_last(Chain chain) noexcept {
 void LocalQueue::push_due(Chain chain) noexcept { waiting_.push_last(fill_ring(chain)); }
 
 // On every second call, returns the fiber that has waited longest; otherwise returns null, and the
-// caller takes a fiber of the ring.
+// caller takes a fiber from the ring.
 Fiber* LocalQueue::pop_overtaken() noexcept {
   WEFT_INVARIANT(overtakers_ != 0, "LocalQueue I3: some fiber was overtaken");
   overtaken_first_ = !overtaken_first_;
@@ -64,8 +64,8 @@ Fiber* LocalQueue::pop_overtaken() noexcept {
   return fiber;
 }
 
-// Moves the older half of the ring out: the started fibers become the first waiting fibers, and the
-// unstarted fibers become the newest chain.
+// Moves the older half of the fibers out of the ring: the started fibers become the first waiting
+// fibers, and the unstarted fibers become the newest chain.
 void LocalQueue::spill() noexcept {
   spills_.store(spills_.load(detail::relaxed) + 1, detail::relaxed);
   RunQueue::Batch batch;
@@ -76,12 +76,14 @@ void LocalQueue::spill() noexcept {
     (has_started(*batch[i]) ? started : unstarted).append(*batch[i]);
   }
   waiting_.push_first(started);
-  // The fibers that stay in the ring are newer than the started fibers, and overtake them.
+  // The fibers that stay in the ring became ready after the spilled started fibers, but overtake
+  // them.
   if (!started.is_empty()) overtakers_ += RunQueue::kCapacity - count;
   if (!unstarted.is_empty()) unstarted_.push_newest(*unstarted.first);
 }
 
-// Fibers from the victim's ring usually go first: their time is unset, or older than their wait.
+// Fibers from the victim's ring usually go first, because their recorded time is from an earlier
+// wait, or they have none.
 void LocalQueue::take_over(Chain stolen) noexcept { waiting_.merge(fill_ring(stolen), time_); }
 
 // Appends a chain of new fibers to the queue; null means an empty chain.
@@ -155,7 +157,7 @@ std::size_t LocalQueue::steal_oldest(LocalQueue& victim, std::size_t most) noexc
     if (some.is_empty()) break;
     stolen.append(some);
   }
-  // refill() prefetches the stacks of fibers that did not fit into the ring.
+  // Prefetches the stacks of fibers that fit into the ring; refill() prefetches the others.
   std::uint32_t soon = waiting_.size_hint() == 0 ? RunQueue::kCapacity : 0;
   for (Fiber* fiber = stolen.first; fiber != nullptr && soon > 0; fiber = fiber->next, --soon) {
     fibers::prefetch(fiber->stack.load(relaxed));

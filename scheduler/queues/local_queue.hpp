@@ -17,27 +17,27 @@ namespace weft::scheduler {
 
 // Has four places for fibers, which the worker checks in this order:
 //
-//   Next: the fiber woken last, because the data that it waits for is hot in the cache. A later
-//   wake moves it to the end of the queue. The worker also moves it there if other fibers wait and
-//   the previous fiber also came from "next".
+//   Next: the fiber that was woken last, because the data that it waits for is hot in the cache. A
+//   later wake moves it to the end of the queue. While other fibers wait, the worker runs no two
+//   next fibers in succession: it moves the second to the end as well.
 //
 //   Ring: a FIFO with room for 256 fibers of all kinds.
 //
-//   Waiting: fibers that did not fit into the ring, and that have started or come from other
-//   queues. This place is an unbounded FIFO. While it is not empty, all fibers that are woken or
-//   yield go to its end, so that FIFO order is kept for any number of fibers.
+//   Waiting: an unbounded FIFO of fibers that did not fit into the ring, and that have started or
+//   come from other queues. While it is not empty, fibers that are woken or yield go to its end, so
+//   that the order stays FIFO with any number of ready fibers.
 //
-//   Unstarted: chains of new fibers that left a full ring, or were spawned while fibers waited. The
-//   worker takes the newest chain first. This order walks a tree of fibers nearly depth first, so
-//   few fibers are parked at a time. The worker reaches the oldest chains gradually.
+//   Unstarted: chains of new fibers that a full ring spilled, or that were spawned while fibers
+//   waited. The worker takes the newest chain first. This order walks a tree of fibers nearly depth
+//   first, so few fibers are parked at a time. reach_oldest() gradually serves the oldest chains.
 //
 // An empty ring is filled with waiting fibers or, if there are none, with the newest chain.
 // Invariants
-//   I1  A runnable fiber is in one place of one worker, or in the InjectQueue. Unchecked: no thread
-//       sees all places at one moment.
-//   I2  Started fibers in the ring became ready before all waiting fibers, except for spilled
-//       fibers, and for stolen fibers, which enter the waiting list by age. Unchecked: no fiber
-//       records when it entered the ring.
+//   I1  A runnable fiber is in exactly one of these places of one worker, or in the InjectQueue.
+//       Unchecked: no thread sees all places at the same moment.
+//   I2  A started fiber in the ring became ready before every waiting fiber, unless the waiting
+//       fiber was spilled or stolen. A stolen fiber is inserted into the waiting list by its age.
+//       Unchecked: no fiber records when it entered the ring.
 //   I3  overtakers_ counts fibers in the ring that became ready after some spilled or stolen
 //       waiting fibers. While overtakers_ is not 0, pop() alternates between the oldest waiting
 //       fiber and the ring, except when it takes the next fiber.
@@ -46,12 +46,15 @@ namespace weft::scheduler {
 // stuck in a fiber opens such a queue. To open it, try_open() makes the ring shared, makes every
 // thread execute a barrier, and checks that the owner is not in inside().
 // Order
-//   [next]    put_next stores or exchanges (release) -> the taker exchanges (acquire).
+//   [next]    put_next() stores or exchanges next_ (release) -> the taker exchanges it (acquire):
+//             the taker sees the fiber's fields.
 //   [inside]  inside() stores inside_, then loads the ring's shared flag, with only a compiler
-//             fence between. try_open sets that flag, executes a barrier on all threads, and loads
-//             inside_. At least one thread sees the other's store. The end of inside() stores
-//             inside_ (release) -> try_open loads it (acquire): the plain stores are visible.
-//   [open]    try_open stores open_ (release) -> is_open loads it (acquire).
+//             fence between the two. try_open() sets that flag, executes a barrier on all threads,
+//             and loads inside_. At least one thread sees the other's store. The end of inside()
+//             stores inside_ (release) -> try_open() loads it (acquire): try_open() sees the
+//             owner's plain stores.
+//   [open]    try_open() stores open_ (release) -> is_open() loads it (acquire): a thief sees the
+//             owner's plain stores, too.
 class LocalQueue {
  public:
   explicit LocalQueue(bool shared) noexcept : ring_(shared), open_(shared) {}
@@ -73,9 +76,10 @@ class LocalQueue {
     push_behind(fiber);
   }
   void push_last(Chain chain) noexcept;
-  // Queues fibers whose sleep is over. The time of each fiber was recorded when its sleep began.
+  // Queues fibers whose sleep is over. Before its sleep, each fiber recorded the end of the sleep
+  // as the time at which it becomes ready.
   void push_due(Chain chain) noexcept;
-  // Sets the time that fibers store when they become ready.
+  // Sets the time that this queue records in fibers as the time at which they became ready.
   void set_time(std::int64_t now) noexcept { time_ = now; }
   // Must be called before push_new(), which then needs no memory. Throws std::bad_alloc.
   void make_room() {
@@ -118,25 +122,25 @@ class LocalQueue {
 
   // --- The owner of this queue calls these; `victim` is another worker's open queue ---
 
-  // Takes fibers that did not fit into the victim's ring. Returns their number, or an upper bound
-  // for new fibers. This queue's ring must be empty.
+  // Takes fibers that did not fit into the victim's ring. Returns how many it took; for new fibers,
+  // this is an upper bound. This queue's ring must be empty.
   std::size_t steal_overflow(LocalQueue& victim, bool unstarted_first) noexcept;
-  // Takes the victim's oldest chain of new fibers, which becomes this queue's oldest chain, or goes
-  // to the end of the queue if no room is left. The thief takes that chain last, so it does not
-  // walk a common tree from the top again. Returns an upper bound on the number of fibers.
+  // Takes the victim's oldest chain of new fibers as this queue's oldest chain. If this queue has
+  // no room for a chain, appends each fiber with push_last(). The thief runs its oldest chain last,
+  // so that it walks a tree of fibers depth first. Returns an upper bound on the number of fibers.
   std::size_t steal_chain(LocalQueue& victim) noexcept;
-  // Takes the older half of the victim's ring, at most `most` fibers, and returns their number.
-  // The stolen fibers usually go before fibers that wait here, because a ring does not record when
-  // its fibers became ready. If no fiber waits, they alternate with the ring's fibers.
+  // Takes the older half of the victim's ring, but at most `most` fibers; returns their number.
+  // The stolen fibers usually go before this queue's waiting fibers, because fibers without a
+  // recorded time count as oldest. If no fiber is waiting, they alternate with this ring's fibers.
   std::size_t steal_ring(LocalQueue& victim, std::size_t most = RunQueue::kCapacity) noexcept;
   // Takes the victim's next fiber, if there is one, and returns the number of taken fibers.
   std::size_t steal_next(LocalQueue& victim) noexcept;
-  // Takes up to `most` of the victim's waiting fibers, the oldest first. They go before fibers that
-  // have waited here for a shorter time.
+  // Takes up to `most` of the victim's waiting fibers, the oldest first. In this queue, they go
+  // before the fibers that have waited for a shorter time.
   std::size_t steal_oldest(LocalQueue& victim, std::size_t most) noexcept;
-  // Takes up to `most` of the victim's waiting fibers. If none waits, it takes a chain of new
-  // fibers. It takes fibers of the ring only if there is no chain, because the owner soon reaches
-  // the ring unless it is stuck in a fiber.
+  // Takes up to `most` of the victim's waiting fibers. If there are none, takes a chain of new
+  // fibers; without a chain, takes fibers from the ring. The ring comes last, because the owner
+  // soon runs its fibers, unless the owner is stuck in a fiber.
   std::size_t relieve(LocalQueue& victim, std::size_t most) noexcept;
   // Returns whether a fiber here has waited longer than all waiting fibers of the other queue.
   // Fibers taken from the other queue would overtake that fiber.
@@ -149,7 +153,7 @@ class LocalQueue {
   // --- By the monitor ---
 
   // Opens the queue to thieves. Returns false while the owner is inside inside(), or if the system
-  // executes no barrier; the monitor may then try again.
+  // cannot execute a barrier on all threads; the monitor may then try again.
   [[nodiscard]] bool try_open() noexcept;
 
   // --- Any thread may call these; the results may be stale ---
@@ -172,15 +176,16 @@ class LocalQueue {
   }
 
  private:
-  // The owner takes fibers from the ring only inside this function. A shared ring stays shared, so
-  // inside_ need not be set. Setting inside_ and exchanging next_ in every call would cost 2 ns per
-  // call.
+  // The owner takes fibers from the ring only inside this function. A ring that is shared stays
+  // shared, so inside_ need not be set for it. Setting inside_ and exchanging next_ in every call
+  // would cost 2 ns per call.
   template <class Take>
   [[gnu::always_inline]] std::invoke_result_t<Take> inside(Take take) noexcept {
     if (!ring_.is_shared()) inside_.store(true, detail::relaxed);  // [inside]
     asm volatile("" : : : "memory");
     const auto taken = take();
-    // Reads inside_ again, because a local variable would enlarge the frame of each parked fiber.
+    // Reads inside_ again instead of keeping a local variable, which would enlarge the stack frame
+    // of each parked fiber.
     if (inside_.load(detail::relaxed)) inside_.store(false, detail::release);  // [inside]
     return taken;
   }
@@ -188,14 +193,15 @@ class LocalQueue {
     fibers::Fiber* fiber = next_.load(detail::relaxed);
     if (fiber == nullptr) return nullptr;
     if (ring_.is_shared()) return next_.exchange(nullptr, detail::acquire);  // [next]
-    next_.store(nullptr, detail::relaxed);  // Relaxed: the worker's own fiber.
+    next_.store(nullptr, detail::relaxed);  // Relaxed: in this case, only the owner writes next_.
     return fiber;
   }
   [[nodiscard]] bool nobody_waits() const noexcept {
     return ring_.size_hint() == 0 && waiting_.size_hint() == 0;
   }
-  // Appends the fiber to the waiting fibers. It is not inlined, because that would enlarge the
-  // frames of parked fibers. These frames occupy most of the cache when many fibers are parked.
+  // Appends the fiber to the waiting fibers. This function is not inlined, because its code would
+  // enlarge the frames of parked fibers. These frames occupy most of the cache when many fibers are
+  // parked.
   [[gnu::noinline]] void push_behind(fibers::Fiber& fiber) noexcept;
   [[nodiscard]] fibers::Fiber* pop_overtaken() noexcept;
   void stamp(fibers::Fiber& fiber) const noexcept;
@@ -207,9 +213,9 @@ class LocalQueue {
 
   RunQueue ring_;
   alignas(base::kCacheLine) detail::Atomic<fibers::Fiber*> next_{nullptr};
-  // While other fibers wait, the worker never takes two successive fibers from next_. A fiber in
-  // the ring therefore waits for at most two runs per earlier fiber: that fiber, and a fiber that
-  // it woke.
+  // While other fibers wait, the worker never takes two successive fibers from next_. Each fiber in
+  // the ring therefore delays the fibers behind it by at most two runs: its own run, and the run of
+  // a fiber that it woke.
   bool next_ran_ = false;
   std::uint32_t overtakers_ = 0;
   bool overtaken_first_ = false;
@@ -218,7 +224,7 @@ class LocalQueue {
   detail::Atomic<bool> open_;
   ReadyList waiting_;
   OverflowQueue unstarted_;
-  detail::Atomic<std::uint64_t> spills_{0};  // Relaxed: statistics that only the owner writes.
+  detail::Atomic<std::uint64_t> spills_{0};  // Relaxed: only the owner writes this count.
 };
 
 }  // namespace weft::scheduler

@@ -10,8 +10,8 @@ using detail::relaxed;
 using fibers::Fiber;
 
 void OverflowQueue::make_room() {
-  // Other threads only remove chains, so this check without the lock may let the queue grow
-  // needlessly, but never leaves too little room.
+  // This check needs no lock: other threads only remove chains, so at worst the queue grows
+  // although it has room.
   if (size_hint() < capacity_) return;
   const std::size_t larger_capacity = std::max<std::size_t>(capacity_ * 2, 16);
   auto larger = std::make_unique<Fiber*[]>(larger_capacity);

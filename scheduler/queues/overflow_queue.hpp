@@ -31,7 +31,7 @@ class OverflowQueue {
   [[nodiscard]] bool try_push_oldest(fibers::Fiber& chain) noexcept;
   [[nodiscard]] fibers::Fiber* take_newest() noexcept;
   [[nodiscard]] fibers::Fiber* take_oldest() noexcept;
-  // Takes one fiber of the oldest chain; returns nullptr if the queue is empty.
+  // Takes one fiber from the oldest chain; returns nullptr if the queue is empty.
   [[nodiscard]] fibers::Fiber* take_oldest_fiber() noexcept;
 
   // Relaxed: without the lock, the result is only a hint.

@@ -8,11 +8,11 @@
 
 namespace weft::scheduler {
 
-// Contains the runnable fibers that are pinned to one worker, in FIFO order. Also counts the fibers
-// inside a Pin, and holds pinned fibers without a stack. Owner: the worker, except for push().
+// Contains one worker's runnable pinned fibers in FIFO order, and its pinned fibers that wait for a
+// stack. Also counts the fibers inside a Pin. Owner: the worker, except for push().
 class PinnedQueue {
  public:
-  // Any thread may call it, and must then notify the worker.
+  // Any thread may call this function, and must then notify the worker.
   void push(fibers::Fiber& fiber) noexcept { incoming_.push(fiber); }
 
   // The result may be stale, because other threads push fibers.
@@ -24,8 +24,8 @@ class PinnedQueue {
     if (ready_.is_empty()) ready_ = incoming_.take_all();
     return ready_.take_first();
   }
-  // Prefers the oldest pinned fiber and the result of `pop` alternately. If the preferred fiber is
-  // null, returns the other fiber.
+  // Every second call prefers the oldest pinned fiber; the other calls prefer the result of `pop`.
+  // If the preferred fiber is null, returns the other one.
   template <class Pop>
   [[nodiscard]] fibers::Fiber* take_or(Pop pop) noexcept {
     is_first_ = !is_first_;
@@ -34,7 +34,8 @@ class PinnedQueue {
     return fiber;
   }
 
-  // Count the fibers inside a Pin. A worker with such fibers, or with fibers aside, does not rest.
+  // pin() and unpin() count the fibers inside a Pin. A worker stays active while it has such
+  // fibers, or fibers in aside().
   void pin() noexcept { ++pins_; }
   void unpin() noexcept { --pins_; }
   [[nodiscard]] bool keeps_worker() const noexcept { return pins_ != 0 || !aside_.is_empty(); }

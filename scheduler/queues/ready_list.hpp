@@ -12,7 +12,7 @@ struct Fiber;
 
 namespace weft::scheduler {
 
-// A list of fibers, linked through Fiber::next, and their number.
+// A list of fibers, linked through Fiber::next, with its length.
 struct Chain {
   fibers::Fiber* first = nullptr;
   fibers::Fiber* last = nullptr;
@@ -26,7 +26,7 @@ struct Chain {
   [[nodiscard]] fibers::Fiber* take_first() noexcept;
 };
 
-// An unbounded FIFO that never allocates. Any thread may call every function except merge(); a lock
+// An unbounded FIFO that never allocates. Any thread may call any function except merge(). A lock
 // guards the list, and one lock operation suffices to take many fibers.
 class ReadyList {
  public:
@@ -36,13 +36,14 @@ class ReadyList {
 
   void push_last(fibers::Fiber& fiber) noexcept;
   void push_last(const Chain& chain) noexcept;
-  // Puts the fibers of the chain before all other fibers, and keeps their order.
+  // Puts the chain's fibers, in their order, before all other fibers.
   void push_first(const Chain& chain) noexcept;
-  // Inserts each fiber before the first fiber with a later Fiber::ready_since(now), and after at
-  // most kMostPassed fibers. The chain and the list each keep their order. Only the thread that
-  // pushes may call it; other threads find the list empty meanwhile.
+  // Inserts each fiber before the first fiber with a later Fiber::ready_since(now), but skips at
+  // most kMostPassed fibers of the list. The order within the chain and within the list does not
+  // change. Only the thread that pushes fibers may call merge(); during the call, other threads
+  // find the list empty.
   void merge(Chain chain, std::int64_t now) noexcept;
-  // Takes up to `most` of the oldest fibers, but at most kMostTaken.
+  // Takes the oldest fibers, up to min(most, kMostTaken).
   [[nodiscard]] Chain take(std::size_t most) noexcept;
 
   // Returns the oldest fiber's Fiber::ready_since(now), or the largest number if the list is empty.

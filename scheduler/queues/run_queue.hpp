@@ -16,27 +16,27 @@ struct Fiber;
 namespace weft::scheduler {
 
 // A FIFO whose owner is one worker; any number of other workers, the thieves, may take fibers. A
-// queue that is not shared has no thieves. Its owner moves head_ by plain stores, because a
+// queue that is not shared has no thieves. Its owner moves head_ with plain stores, because a
 // compare-exchange would take longer than the rest of a pop.
 // Invariants
-//   I1  0 <= tail_ - first_of(head_) <= kCapacity, modulo 2^32, except for a moment in withdraw().
+//   I1  0 <= tail_ - first_of(head_) <= kCapacity, modulo 2^32, except briefly inside withdraw().
 //   I2  A slot in [first_of(head_), tail_) holds a runnable fiber that is in no other queue.
-//   I3  Only the owner writes slots and tail_; any thread moves head_, by compare-exchange only,
-//       once the queue is shared. Unchecked: a queue does not store its owner's thread.
+//   I3  Only the owner writes slots and tail_; once the queue is shared, any thread may move head_,
+//       but only by compare-exchange. Unchecked: a queue does not store its owner's thread.
 //   I4  Only withdraw() lowers tail_, and withdraw() also gives head_ a value that head_ never had
-//       before. So a thief that saw the longer queue fails to move head_. Unchecked: only a thief
-//       sees this. The model checker checks I4.
+//       before. Therefore, a thief that read the old tail_ cannot move head_. Unchecked: only a
+//       thief could observe a violation. The model checker checks I4.
 //   I5  A shared queue stays shared; LocalQueue describes how it becomes shared.
 // Order
-//   [tail]    push stores tail_ (release) -> take_half loads it (acquire): slot and fiber are
-//             visible.
-//   [head]    pop and take_half move head_ (release) -> push and take_half load it (acquire): the
-//             slot has been read, so it may be written again.
-//             withdraw changes head_ (release) -> take_half loads it (acquire): the queue is
-//             shorter.
+//   [tail]    push() stores tail_ (release) -> take_half() loads it (acquire): take_half() then
+//             sees the slot and the fiber.
+//   [head]    pop() and take_half() move head_ (release) -> push() and take_half() load it
+//             (acquire): each slot before head_ has been read, so push() may overwrite it.
+//             withdraw() changes head_ (release) -> take_half() loads it (acquire): take_half()
+//             then sees the lower tail_.
 class RunQueue {
  public:
-  // The capacity is a power of two, so that a mask converts a counter to a slot.
+  // The capacity is a power of two, so that a mask converts a counter to a slot's index.
   static constexpr std::uint32_t kCapacity = 256;
   // The batch that take_half() fills.
   using Batch = std::array<fibers::Fiber*, kCapacity / 2>;
@@ -49,7 +49,7 @@ class RunQueue {
   [[nodiscard]] fibers::Fiber* pop() noexcept;
   // Owner only. Finds the newest fiber, among the last kReach, for which may_be(fiber) is true.
   // Removes and returns it if is_it(fiber) is true and no thief has taken it; otherwise returns
-  // nullptr. Newer fibers close the gap. A thief may have taken the fiber that `may_be` reads.
+  // nullptr. Newer fibers move into the gap. Also calls `may_be` for fibers that a thief has taken.
   template <class MayBe, class IsIt>
   [[nodiscard]] fibers::Fiber* take_recent(MayBe may_be, IsIt is_it) noexcept;
   // The owner calls it, or a thief if the queue is shared. Takes the older half, oldest first, but
@@ -57,13 +57,13 @@ class RunQueue {
   // thread took fibers first.
   [[nodiscard]] std::uint32_t take_half(Batch& batch, std::size_t most = kCapacity) noexcept;
 
-  // Permits thieves to take fibers from this call on. LocalQueue::try_open() calls it.
+  // From this call on, thieves may take fibers. LocalQueue::try_open() calls it.
   void share() noexcept { shared_.store(true, detail::relaxed); }
   [[nodiscard]] bool is_shared() const noexcept { return shared_.load(detail::relaxed); }
 
   // The results may be stale.
   [[nodiscard]] std::uint32_t size_hint() const noexcept {
-    // Relaxed: both counters are hints. Because head_ is read first, the difference is never
+    // Relaxed: the result is only a hint. Because head_ is read first, the difference is never
     // negative, unless the owner is inside withdraw().
     const std::uint32_t first = first_of(head_.load(detail::relaxed));
     return tail_.load(detail::relaxed) - first;
@@ -77,7 +77,7 @@ class RunQueue {
   // The number of fibers among which take_recent() searches; most forks have fewer children.
   static constexpr std::uint32_t kReach = 16;
   // The amount that withdraw() adds to head_. The lower half of head_ counts the fibers that were
-  // taken at the front; the upper half counts withdrawals and the carries of the lower half.
+  // taken at the front; the upper half counts withdrawals, and overflows of the lower half.
   static constexpr std::uint64_t kWithdrawal = std::uint64_t{1} << 32;
   static constexpr std::uint32_t first_of(std::uint64_t head) noexcept {
     return static_cast<std::uint32_t>(head);
@@ -87,20 +87,21 @@ class RunQueue {
   }
 
   [[nodiscard]] bool withdraw(std::uint32_t count) noexcept;
-  // Returns false, and sets `head` to the present value, if head_ has changed. [head]
+  // If head_ has changed, sets `head` to the current value and returns false. [head]
   [[nodiscard]] bool move_head(std::uint64_t& head, std::uint64_t to) noexcept;
 
   alignas(base::kCacheLine) detail::Atomic<std::uint64_t> head_{0};  // written by owner and thieves
   alignas(base::kCacheLine) detail::Atomic<std::uint32_t> tail_{0};  // written by the owner
   // Relaxed: see share().
   detail::Atomic<bool> shared_;
-  // Relaxed: [tail] publishes a slot, [head] gives it back; after a stale read the CAS fails (I3).
+  // Relaxed: [tail] orders the write of a slot before its reads, and [head] orders these reads
+  // before the next write. A thief that has read a stale slot cannot move head_ (I3).
   alignas(base::kCacheLine) std::array<Slot, kCapacity> slots_{};
 };
 
 // The functions are defined here, so that the compiler inlines them into the worker's inner loop.
 inline bool RunQueue::push(fibers::Fiber& fiber) noexcept {
-  const std::uint32_t tail = tail_.load(detail::relaxed);  // Relaxed: its only writer.
+  const std::uint32_t tail = tail_.load(detail::relaxed);  // Relaxed: only the owner writes it.
   const std::uint32_t size = tail - first_of(head_.load(detail::acquire));  // [head]
   WEFT_INVARIANT(size <= kCapacity, "RunQueue I1: the ring holds kCapacity fibers at most");
   if (size == kCapacity) return false;
@@ -113,7 +114,7 @@ inline bool RunQueue::move_head(std::uint64_t& head, std::uint64_t to) noexcept 
   if (is_shared()) {
     return head_.compare_exchange_weak(head, to, detail::release, detail::relaxed);  // [head]
   }
-  head_.store(to, detail::relaxed);  // Relaxed: until share(), other threads only use hints.
+  head_.store(to, detail::relaxed);  // Relaxed: before share(), head_ is only a hint for others.
   return true;
 }
 
@@ -149,13 +150,14 @@ fibers::Fiber* RunQueue::take_recent(MayBe may_be, IsIt is_it) noexcept {
   return nullptr;
 }
 
-// Withdraws the newest `count` fibers, so that thieves cannot take them; returns false if thieves
-// have taken some of them. A thief reads head_ before tail_, and later moves head_ from the value
-// it read. If it read head_ before this call changed head_, the thief fails, unless it moves head_
-// first and this call sees the new value. If it read head_ later, it sees the shorter queue.
+// Withdraws the newest `count` fibers, so that thieves cannot take them. Returns false if thieves
+// have taken some of them. A thief reads head_, then tail_, and then tries to replace the value of
+// head_ that it has read. If this call changes head_ before the thief reads it, the thief sees the
+// lower tail_. If this call changes head_ after that read, the thief's replacement fails. If the
+// thief replaces head_ first, this call sees the new value.
 inline bool RunQueue::withdraw(std::uint32_t count) noexcept {
   const std::uint32_t tail = tail_.load(detail::relaxed);
-  tail_.store(tail - count, detail::relaxed);  // Relaxed: [head] publishes it.
+  tail_.store(tail - count, detail::relaxed);  // Relaxed: move_head() publishes it [head].
   std::uint64_t head = head_.load(detail::relaxed);
   while (tail - first_of(head) >= count) {
     if (move_head(head, head + kWithdrawal)) return true;

@@ -8,8 +8,8 @@ namespace weft::scheduler {
 
 // A count that only one worker writes; any thread may read it.
 // Order
-//   [count]  add_one stores (release) -> Shared::live calls get, which loads (acquire): each fiber
-//            that is counted as finished has also been counted as spawned.
+//   [count]  add_one() stores value_ (release) -> get() loads it (acquire): Shared::live() then
+//            counts each finished fiber also as spawned.
 class Counter {
  public:
   void add_one() noexcept { add(1); }
@@ -33,7 +33,7 @@ struct WorkerCounters {
   Counter sleeps;
   Counter polls;        // Checks of the descriptors, including sleeps in the event source.
   Counter timers;       // Waits that ended at their deadline.
-  Counter parked_time;  // Nanoseconds asleep or at rest, except the current sleep.
+  Counter parked_time;  // Nanoseconds asleep or resting, not including the current sleep.
 };
 
 }  // namespace weft::scheduler

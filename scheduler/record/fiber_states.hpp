@@ -8,8 +8,8 @@
 
 namespace weft::scheduler {
 
-// The owner of the fiber calls these. Relaxed: the queue or the waker that receives the fiber
-// publishes its state. Dumps may read a stale state.
+// The owner of the fiber calls these functions. Relaxed: the queue or the waker that receives the
+// fiber publishes its state. Dumps may read a stale state.
 
 inline void become_ready(fibers::Fiber& fiber) noexcept {
   fiber.state.store(fibers::FiberState::ready, detail::relaxed);
@@ -28,7 +28,7 @@ inline void become_parked(fibers::Fiber& fiber, detail::WaitReason reason) noexc
   fiber.state.store(fibers::FiberState::parked, detail::relaxed);
 }
 
-// The fiber waits while its inlined child runs on its stack.
+// The fiber waits while its inlined child runs on the stack that they share.
 inline void become_inlining(fibers::Fiber& fiber, detail::WaitReason reason) noexcept {
   set_wait_reason(fiber, reason);
   fiber.state.store(fibers::FiberState::inlining, detail::relaxed);

@@ -29,8 +29,8 @@ void Recorder::begin(std::int64_t now) noexcept {
   choose_watches();
 }
 
-// While the sampler follows a fiber, which may wait for a long time, it need not be notified of
-// other fibers that become ready.
+// While the sampler is following a fiber, perhaps for a long time, the recorder need not notify the
+// sampler of other fibers that become ready.
 void Recorder::choose_watches() noexcept {
   const bool is_simulated = simulation_ != nullptr;
   watches_ready_ = sampler_.is_armed() || trace_.is_on() || is_simulated;
@@ -42,7 +42,7 @@ void Recorder::look_at_trace() noexcept {
   choose_watches();
   if (const Fiber* fiber = running(); fiber != nullptr && trace_.is_on()) {
     trace_.put(TraceKind::run, number_of(fiber), id_of(*fiber));
-    // The fiber had its name before the trace began, so the trace lacks the name.
+    // The fiber was named before the trace began, so the trace does not contain the name yet.
     note_text(TraceKind::name, fiber->stack.load(relaxed)->name.view());
   }
 }

@@ -20,8 +20,8 @@ class Simulation;
 
 namespace weft::scheduler {
 
-// A worker makes one call for each transition of a fiber. The call stores the new state, and
-// notifies the counters, the probes, the sampler, the trace, a recording of waits and the
+// A worker calls one of these functions for each transition of a fiber. It stores the new state,
+// and notifies the counters, the probes, the sampler, the trace, a recording of waits and the
 // simulation. While the sampler, the trace, the recording and the simulation are inactive, they add
 // only one branch to each switch. Owner: the worker's thread, except for const functions.
 class Recorder {
@@ -75,12 +75,12 @@ class Recorder {
       here()->note_switch(how, nullptr);
     running_.store(nullptr, detail::relaxed);
   }
-  // Called when a fiber runs again, because its inlined child has ended. Counts no switch, because
-  // the start of the child counted as a switch.
+  // Called when a fiber runs again, because its inlined child has ended. Does not count as a
+  // switch, because the start of the child has been counted as one.
   void resumes(fibers::Fiber& parent) noexcept { change_to(Departure::ended, parent); }
   void stolen_from(Recorder& victim) noexcept;
 
-  // Called when the worker falls asleep or begins to rest, and when it wakes up, at the time `now`.
+  // The worker calls sleeps() when it falls asleep or begins to rest, and wakes() when it wakes up.
   void sleeps(std::int64_t now) noexcept;
   void wakes(std::int64_t now) noexcept;
   [[nodiscard]] std::int64_t asleep_since() const noexcept {
@@ -91,7 +91,7 @@ class Recorder {
   [[nodiscard]] WorkerCounters& counters() noexcept { return counters_; }
   [[nodiscard]] const WorkerCounters& counters() const noexcept { return counters_; }
   [[nodiscard]] const Sampler& sampler() const noexcept { return sampler_; }
-  // Contains how long the worker's thread has existed, and for how much of that time the thread was
+  // The time for which the worker's thread has existed, and the time for which the thread was
   // asleep or at rest.
   struct Times {
     std::int64_t life = 0;
@@ -100,7 +100,7 @@ class Recorder {
   // Any thread may call it.
   [[nodiscard]] Times times(std::int64_t now) const noexcept;
 
-  // Returns whether begin() has work to do. The worker calls it after a read of the clock.
+  // Returns whether begin() has work to do. The worker calls it after it has read the clock.
   [[nodiscard]] bool is_due(std::int64_t now) const noexcept {
     return sampler_.is_due(now) || detail::is_tracing() != trace_.is_on() || waits_.is_stale();
   }
@@ -120,9 +120,9 @@ class Recorder {
     running_.store(&next, detail::relaxed);
     become_running(next);
   }
-  // Returns `this`, computed at the call. Otherwise a compiler would keep the address in a register
-  // on each path from fiber to fiber. The saved register would enlarge the frame of each parked
-  // fiber by 16 bytes.
+  // Returns `this`, computed anew at each call. Otherwise, a compiler would keep the address in a
+  // register across switches. Saving this register would enlarge the frame of each parked fiber by
+  // 16 bytes.
   [[nodiscard, gnu::always_inline]] Recorder* here() noexcept {
 #if defined(__x86_64__)
     Recorder* address;
@@ -133,7 +133,7 @@ class Recorder {
 #endif
   }
   void choose_watches() noexcept;
-  // Not gnu::cold: a function compiled for size would take 1.5 times as long for each event.
+  // Not gnu::cold, because code that is optimized for size would take 1.5 times as long per event.
   [[gnu::noinline]] void note_spawn(fibers::Fiber& fiber) noexcept;
   [[gnu::noinline]] void note_spawn_parked(fibers::Fiber& fiber) noexcept;
   [[gnu::noinline]] void note_ready(const fibers::Fiber& fiber) noexcept;
@@ -143,8 +143,8 @@ class Recorder {
 
   const unsigned runtime_;
   const unsigned worker_;
-  // Must not be the first field. Its address would then be the recorder's address, which a compiler
-  // would keep in a register on each path.
+  // Must not be the first field. If it were, it would have the recorder's address, which a compiler
+  // would keep in a register across switches.
   detail::Atomic<fibers::Fiber*> running_{nullptr};
   detail::Simulation* const simulation_;
   // Whether the sampler, the trace or the simulation must be notified of fibers that become ready.
@@ -153,9 +153,9 @@ class Recorder {
   // fibers that run.
   bool watches_switches_ = false;
   WorkerCounters counters_;
-  // When the thread started, in nanoseconds; 0: not yet. Relaxed: it is a statistic.
+  // When the thread started, in nanoseconds; 0 before that. Relaxed: it is a statistic.
   detail::Atomic<std::int64_t> born_{0};
-  // When the worker fell asleep or began to rest, in nanoseconds; 0: neither.
+  // When the worker fell asleep or began to rest, in nanoseconds; 0 while it is awake.
   detail::Atomic<std::int64_t> parked_since_{0};
   Sampler sampler_;
   TraceWriter trace_;

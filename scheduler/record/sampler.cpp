@@ -19,7 +19,7 @@ void Sampler::begin(std::int64_t now) noexcept {
     if (is_pending && now - source_->ready_since_.load(relaxed) < tuning::kSamplePatience) return;
     if (source_ == this) fiber_.store(nullptr, relaxed);
   }
-  // While a thief may still follow the fiber in fiber_, this sampler follows no other fiber.
+  // While fiber_ is not null, a thief's sampler may follow that fiber, so no new sample may begin.
   phase_ = fiber_.load(relaxed) == nullptr ? Phase::armed : Phase::off;
 }
 

@@ -13,12 +13,12 @@ struct Fiber;
 
 namespace weft::scheduler {
 
-// Counts durations by powers of two. One worker writes the counts; any thread reads them. All
-// accesses are relaxed, because the counts are statistics.
+// A histogram of durations with powers of two as bounds. One worker writes the counts; any thread
+// reads them. All accesses are relaxed, because the counts are statistics.
 class Durations {
  public:
-  // Bucket i counts durations below 2^i ns that no earlier bucket counts. The last bucket counts
-  // all longer durations, which are more than four minutes.
+  // Bucket i counts the durations below 2^i ns that are too long for bucket i - 1. The last bucket
+  // counts all longer durations, that is, more than four minutes.
   static constexpr std::size_t kBuckets = 40;
 
   void record(std::int64_t nanoseconds) noexcept {
@@ -45,19 +45,19 @@ class Durations {
   Number max_{0};
 };
 
-// Follows one fiber at a time, about a thousand fibers a second. A sample begins when the worker
+// Follows one fiber at a time, and about 1000 fibers per second. A sample begins when the worker
 // next makes a fiber runnable, and ends when the fiber has run and left the worker. The sampler
 // reads the clock only when the fiber becomes runnable, runs and leaves. It adds only one branch to
-// the hot paths. If another worker may have stolen the fiber, both workers follow it. The worker
-// that first sees the fiber run wins the sample. Owner: the worker, unless a comment names another.
+// the hot paths. If a thief may have stolen the fiber, both workers follow it. The worker on which
+// the fiber runs records the sample. Owner: the worker, unless a comment names another owner.
 // Order
-//   [sample]  ready publishes the fiber (release) -> a thief loads it (acquire): the time at which
-//             the fiber became ready is visible. The winner sets fiber_ to null (acq_rel);
-//             afterwards only the owner of fiber_ changes it.
+//   [sample]  ready() stores fiber_ (release) -> a thief's adopt() loads it (acquire): the thief
+//             sees ready_since_. The worker that runs the fiber sets fiber_ to null (acq_rel). Then
+//             only the worker that owns this sampler changes fiber_.
 class Sampler {
  public:
   [[nodiscard]] bool is_due(std::int64_t now) const noexcept { return now >= next_; }
-  // Returns whether the sampler must be notified of fibers that become ready.
+  // Returns whether ready() must be called for the next fiber that becomes ready.
   [[nodiscard]] bool is_armed() const noexcept { return phase_ == Phase::armed; }
   [[nodiscard]] bool is_following() const noexcept {
     return phase_ == Phase::waiting || phase_ == Phase::running;
@@ -65,21 +65,21 @@ class Sampler {
   // Must only be called if is_due() returns true.
   void begin(std::int64_t now) noexcept;
 
-  // Called when a fiber has become runnable here. Returns whether is_armed() may have changed.
+  // Called when a fiber becomes ready on this worker. Returns whether is_armed() may have changed.
   bool ready(const fibers::Fiber& fiber) noexcept {
     if (phase_ != Phase::armed) return false;
     follow(fiber);
     return true;
   }
-  // Called when the previous fiber has left and `next` begins to run; a null `next` is the idle
-  // stack. Returns whether is_armed() may have changed.
+  // Called when the previous fiber has left and `next` begins to run; a null `next` stands for
+  // the idle stack. Returns whether is_armed() may have changed.
   bool run(const fibers::Fiber* next) noexcept {
     if (phase_ == Phase::running) {
       finish();
     } else if (phase_ != Phase::waiting) {
       return false;
     } else if (source_->fiber_.load(detail::relaxed) != followed_) {
-      phase_ = Phase::off;  // Another worker has seen the fiber run.
+      phase_ = Phase::off;  // Another worker has taken the sample, or the sample has expired.
     } else if (next == followed_) {
       arrive();
     } else {
@@ -88,10 +88,10 @@ class Sampler {
     return true;
   }
   // Called when fibers have been stolen from the owner of `victim`. Returns true if this sampler
-  // now follows the fiber that `victim` follows, which may be one of them.
+  // now also follows the fiber that `victim` follows, because that fiber may have been stolen.
   [[nodiscard]] bool adopt(Sampler& victim) noexcept;
 
-  // Any thread may call these.
+  // Any thread may call these functions.
   [[nodiscard]] const Durations& latencies() const noexcept { return latencies_; }
   [[nodiscard]] const Durations& runs() const noexcept { return runs_; }
 
@@ -107,9 +107,9 @@ class Sampler {
   const fibers::Fiber* followed_ = nullptr;
   Sampler* source_ = nullptr;  // The sampler that began the sample; the scheduler owns it.
   std::int64_t running_since_ = 0;
-  // The fiber that has become ready here and has not run, or null.
+  // The fiber that has become ready on this worker and has not run yet, or null.
   detail::Atomic<const fibers::Fiber*> fiber_{nullptr};
-  detail::Atomic<std::int64_t> ready_since_{0};  // Relaxed: [sample] publishes it.
+  detail::Atomic<std::int64_t> ready_since_{0};  // Relaxed: the later store to fiber_ publishes it.
   Durations latencies_;
   Durations runs_;
 };

@@ -28,14 +28,14 @@ using detail::release;
 namespace {
 
 constexpr std::size_t kFewestEvents = 64;
-// The maximum size of a ring, in events; no memory could hold that many events.
+// The maximum size of a ring, in events; no computer has enough memory for a ring of this size.
 constexpr std::size_t kMostEvents = std::numeric_limits<std::size_t>::max() / 2 + 1;
 
 constinit detail::ThreadMutex book_mutex;  // Held only briefly.
 const detail::HeldOverForks<book_mutex> hold_book_over_forks;
 
 struct Book {
-  // The number of recordings started so far. Relaxed: the mutex publishes the recording's data.
+  // Counts recordings. Relaxed: a worker locks the mutex before it reads the other fields.
   detail::Atomic<std::uint64_t> number{0};
   std::size_t size WEFT_GUARDED_BY(book_mutex) = 0;
   std::uint64_t start_ticks WEFT_GUARDED_BY(book_mutex) = 0;
@@ -44,7 +44,7 @@ struct Book {
   std::vector<std::shared_ptr<TraceRing>> rings WEFT_GUARDED_BY(book_mutex);
 };
 
-// Workers may write until the process ends.
+// Never destroyed, because workers may record events until the process ends.
 constinit detail::NeverDestroyed<Book> the_book;
 Book& book() noexcept { return the_book.get(); }
 
@@ -73,7 +73,7 @@ TraceRing::Kept TraceRing::read() const {
       event.words[word] = slot[2 + word].load(acquire);  // [slot]
     }
   }
-  // Leaves out the events that the owner may have overwritten meanwhile (I2).
+  // Drops the events that the owner may have overwritten while this function read them (see I2).
   const std::uint64_t head = head_.load(acquire);  // [head]
   const std::uint64_t valid = head + 1 > size_ ? head + 1 - size_ : 0;
   const std::uint64_t lost = std::min(valid > begin ? valid - begin : 0, end - begin);
@@ -81,7 +81,7 @@ TraceRing::Kept TraceRing::read() const {
   return {std::move(events), begin + lost};
 }
 
-// If no memory is available for the ring, the trace has no events of this worker.
+// If no memory is available for the worker's ring, the trace contains no events of this worker.
 void TraceWriter::look(unsigned runtime, unsigned worker) noexcept {
   is_on_ = detail::is_tracing();
   if (!is_on_ || recording_ == book().number.load(relaxed)) return;

@@ -33,13 +33,14 @@ struct TraceEvent {
 
 // Contains the newest events of one writer, which overwrite the oldest events.
 // Invariants
-//   I1  Only the owner writes; head_ is the number of all events put so far, and only grows.
-//   I2  While the owner puts event n, slots of events before n - size_ + 1 are not valid.
-//       Unchecked: a reader detects such slots after it has read them.
+//   I1  Only the owner adds events. head_ is the number of events that it has added so far.
+//   I2  While the owner writes event n, it overwrites event n - size_.
+//       Unchecked: a reader finds out only after it has read an event whether it was overwritten.
 // Order
-//   [slot]  put stores each word (release) -> read loads it (acquire): a reader that sees a word of
-//           a later event also sees the head_ of that event, and drops what it has read.
-//   [head]  put stores head_ (release) -> read loads it (acquire): the event's words are visible.
+//   [slot]  put() stores each word (release) -> read() loads it (acquire): if the word is from a
+//           later event, read() then loads a later head_ too, and drops the event that it has read.
+//   [head]  put() stores head_ (release) -> read() loads it (acquire): read() sees the words of all
+//           events that head_ counts.
 class TraceRing {
  public:
   // `size` is a power of two.
@@ -48,14 +49,14 @@ class TraceRing {
 
   // Owner only.
   void put(const TraceEvent& event) noexcept {
-    const std::uint64_t head = head_.load(detail::relaxed);  // Relaxed: its only writer.
+    const std::uint64_t head = head_.load(detail::relaxed);  // Relaxed: only the owner writes it.
     Slot& slot = slots_[head & (size_ - 1)];
     const std::uint64_t what = static_cast<std::uint64_t>(event.kind) |
                                std::uint64_t{event.reason} << 8 | std::uint64_t{event.extra} << 32;
     slot[0].store(event.ticks, detail::release);  // [slot]
     slot[1].store(what, detail::release);         // [slot]
-    // There is no loop here, because a compiler that did not unroll it would first assemble the
-    // event in memory.
+    // There is no loop here. If the compiler did not unroll it, the event would first be stored in
+    // a temporary object on the stack.
     static_assert(TraceEvent::kWords == 4);
     slot[2].store(event.words[0], detail::release);  // [slot]
     slot[3].store(event.words[1], detail::release);  // [slot]
@@ -93,7 +94,7 @@ class TraceWriter {
   // Must be called when detail::is_tracing() may have changed. `runtime` distinguishes runtimes.
   void look(unsigned runtime, unsigned worker) noexcept;
   [[nodiscard]] bool is_on() const noexcept { return is_on_; }
-  // May only be called while the trace is on.
+  // Requires that is_on() returns true.
   void put(detail::TraceKind kind, std::uint64_t first = 0, std::uint64_t second = 0,
            std::uint64_t third = 0, std::uint8_t reason = 0) noexcept {
     put_at(base::ticks(), kind, first, second, third, reason);
@@ -116,14 +117,14 @@ class TraceWriter {
 // worker, rounded up to a power of two, at least 64. Throws std::bad_alloc.
 void start_tracing(std::size_t events_per_worker);
 void stop_tracing() noexcept;
-// The next three functions serve events without a recorder, while detail::is_tracing() is true.
+// The next three functions serve events that no worker records, while is_tracing() is true.
 void trace_from_outside(const TraceEvent& event) noexcept;
 // Records a spawn or a wake that no worker records. Must be called before the fiber is published.
 void trace_fiber_from_outside(detail::TraceKind kind, const fibers::Fiber& fiber) noexcept;
 void trace_text_from_outside(detail::TraceKind kind, std::string_view text) noexcept;
 
 struct Recording {
-  // The time at the start of the recording and the present time, by both clocks.
+  // The time at the start of the recording and the present time, in ticks and in nanoseconds.
   std::array<std::uint64_t, 2> ticks{};
   std::array<std::int64_t, 2> nanoseconds{};
   std::vector<std::shared_ptr<const TraceRing>> rings;

@@ -16,28 +16,30 @@ detail::Atomic<WaitReasons> recorded_waits{0};
 namespace {
 
 constexpr std::size_t kWaits = 4096;
-constexpr std::size_t kProbes = 8;  // Places in one cache line.
+constexpr std::size_t kProbes = 8;  // The number of table entries in a cache line.
 
-// The possible holders of a place: none (kFree), a thread that reads or writes the place (kBusy),
-// an ended wait (kEnded), or a fiber, by its address.
-constexpr std::uintptr_t kFree = 0;
-constexpr std::uintptr_t kBusy = 1;
-constexpr std::uintptr_t kEnded = 2;
+// The holder of a table entry is the address of a waiting fiber, or one of these values.
+constexpr std::uintptr_t kFree = 0;   // The entry is unused.
+constexpr std::uintptr_t kBusy = 1;   // A thread is reading or writing the sample in the entry.
+constexpr std::uintptr_t kEnded = 2;  // The wait has ended, and its sample is complete.
 
-// The table of the sampled waits. A fiber's address determines which places it may use. The table
-// is never freed, because a worker may notice late that a recording has ended.
+// The table of the sampled waits. A fiber's address determines which entries the fiber may use. The
+// table is never freed, because a worker may notice late that a recording has ended.
 // Order
-//   [wait]  begin_wait stores the fiber (release) -> runs or finish takes the place (acquire): the
-//           sample is complete. runs stores kEnded (release) -> drain loads it (acquire). drain
-//           stores kFree (release) -> begin_wait takes the place (acquire): the sample has been
-//           read.
+//   [wait]  begin_wait() stores the fiber (release) -> runs() or finish() stores kBusy (acquire):
+//           the caller sees the whole sample. runs() stores kEnded (release) -> drain() stores
+//           kBusy (acquire): drain() sees the duration. drain() stores kFree (release) ->
+//           begin_wait() stores kBusy (acquire): begin_wait() writes a new sample only after
+//           drain() has read the old one.
 struct WaitTable {
   std::array<detail::Atomic<std::uintptr_t>, kWaits> holders{};
   std::array<WaitSample, kWaits> samples;
   std::array<std::int64_t, kWaits> since;
 };
 
-// Order: [table] WaitRecording stores it (release) -> a worker loads it (acquire).
+// Order
+//   [table]  WaitRecording() stores wait_table (release) -> begin_wait() or runs() loads it
+//            (acquire): the worker sees an initialized table.
 detail::Atomic<WaitTable*> wait_table{nullptr};
 // Relaxed: a count.
 detail::Atomic<std::uint64_t> lost_waits{0};
@@ -52,13 +54,12 @@ std::size_t first_place(const Fiber& fiber) noexcept {
 }
 static_assert(std::size_t{1} << (64 - 52) == kWaits);
 
-// Takes the place from its holder.
+// If `holder` still holds the entry, marks the entry as busy and returns true.
 bool take_place(WaitTable& table, std::size_t place, std::uintptr_t holder) noexcept {
   return table.holders[place].compare_exchange_strong(holder, kBusy, acquire, relaxed);  // [wait]
 }
 
-// Takes the place that the fiber has, and returns its index; returns kWaits if the fiber has no
-// place.
+// Takes the fiber's table entry and returns its index, or returns kWaits if the fiber has none.
 std::size_t take_place_of(WaitTable& table, const Fiber& fiber) noexcept {
   const std::uintptr_t holder = holder_of(fiber);
   const std::size_t first = first_place(fiber);
@@ -141,7 +142,8 @@ void WaitSampler::begin_wait(const Fiber& fiber, const void* caller) noexcept {
   WaitTable* const table = wait_table.load(acquire);  // [table]
   const fibers::Stack* const stack = fiber.stack.load(relaxed);
   if (table == nullptr || stack == nullptr) return;
-  // The fiber still has a place if its worker had not yet noticed the recording at the last run.
+  // The fiber may still hold the entry for its previous wait. This happens if it ran after that
+  // wait on a worker that was not sampling yet.
   std::size_t place = take_place_of(*table, fiber);
   if (place == kWaits) place = take_free_place(*table, fiber);
   if (place == kWaits) {

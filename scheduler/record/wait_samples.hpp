@@ -20,21 +20,21 @@ struct WaitSample {
   detail::WaitReason reason{};
   fibers::FiberName::Copy name{};        // The fiber's name, or none.
   const std::type_info* type = nullptr;  // The type of the fiber's callable; null: unknown.
-  fibers::Backtrace calls;               // The fiber's calls, beginning with the library's.
+  fibers::Backtrace calls;               // The call stack; the library's calls come first.
 };
 
-// A set of reasons to wait.
+// A set of wait reasons, with one bit for each reason.
 using WaitReasons = std::uint32_t;
 [[nodiscard]] constexpr WaitReasons reasons_of(detail::WaitReason reason) noexcept {
   return WaitReasons{1} << static_cast<unsigned>(reason);
 }
 
-// The reasons that are being recorded; 0: there is no recording. Relaxed: a hint that each worker
-// reads at its looks.
+// The reasons whose waits are being recorded, or 0 if there is no recording. Relaxed: a worker may
+// read a new value late.
 extern detail::Atomic<WaitReasons> recorded_waits;
 
-// Samples the waits of fibers that leave a worker. At first it samples every wait. If there are
-// many, it samples about 16 per 10 ms, but at least every 1024th wait. Owner: the worker.
+// Samples the waits of fibers that leave a worker. At first it samples every wait. If waits are
+// frequent, it samples about 16 waits per 10 ms, but at least one wait in 1024. Owner: the worker.
 class WaitSampler {
  public:
   // Returns whether look() has something to do.
@@ -44,8 +44,8 @@ class WaitSampler {
   void look() noexcept;
   [[nodiscard]] bool is_on() const noexcept { return reasons_ != 0; }
 
-  // Call these while sampling is on. Call leaves() before the running fiber leaves its worker, in
-  // the call that returns to `caller`. Call runs() when `fiber` begins to run.
+  // Call these while sampling is on. Call leaves() before a fiber leaves its worker; the sampled
+  // call stack begins at the return address `caller`. Call runs() when `fiber` begins to run.
   void leaves(const fibers::Fiber& fiber, const void* caller) noexcept;
   void runs(const fibers::Fiber& fiber) noexcept;
 
@@ -55,25 +55,25 @@ class WaitSampler {
 
   WaitReasons reasons_ = 0;
   std::uint32_t interval_ = 1;  // The number of waits per sample.
-  std::uint32_t left_ = 1;      // Waits until the next sample.
+  std::uint32_t left_ = 1;      // The number of waits until the next sample.
   std::uint32_t taken_ = 0;     // Samples since `period_`.
-  std::int64_t period_ = 0;     // Nanoseconds; when the period began.
+  std::int64_t period_ = 0;     // The time at which the period began, in nanoseconds.
 };
 
-// A recording of all workers. Owner: a plain thread. The caller ensures that the process has only
-// one recording at a time.
+// Records the waits on all workers. Owner: a plain thread. The caller ensures that the process has
+// only one recording at a time.
 class WaitRecording {
  public:
   using See = std::function<void(const WaitSample&)>;
 
-  // Makes all workers watch, within some milliseconds, which fibers run. Throws std::bad_alloc.
+  // Within a few milliseconds, all workers begin to record which fibers run. Throws std::bad_alloc.
   WaitRecording();
   ~WaitRecording();
   WaitRecording(const WaitRecording&) = delete;
   WaitRecording& operator=(const WaitRecording&) = delete;
 
-  // From now on, records the waits that begin for one of these reasons. Must be called after the
-  // workers have begun to watch which fibers run; before that, they miss the ends of waits.
+  // Begins to record the waits for these reasons. Must be called after the workers have begun to
+  // record which fibers run, because otherwise they could miss the end of a wait.
   void begin(WaitReasons reasons) noexcept;
   // Calls `see` with each wait that has ended. Must be called every few milliseconds, because there
   // is room for 4096 waits, ended or not.

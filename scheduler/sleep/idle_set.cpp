@@ -40,8 +40,9 @@ int IdleSet::work_added(int watcher) noexcept {
       return kNobody;  // [idle]
     const int chosen = choose_sleeper(watcher);
     if (chosen != kNobody) return chosen;
-    // The sleepers woke by themselves. Another thread that added work may have seen the raised
-    // count, and then relies on a searcher. This thread therefore lowers the count and tries again.
+    // No sleeper is left, because all have woken by themselves. Meanwhile, another thread may have
+    // added work without waking a worker, because searching_ was 1. This thread therefore lowers
+    // searching_ and checks again.
     (void)end_search();
     full_fence();  // [idle]
   }
@@ -51,8 +52,8 @@ int IdleSet::work_added(int watcher) noexcept {
 bool IdleSet::try_begin_search() noexcept {
   std::uint32_t searching = searching_.load(relaxed);
   do {
-    // Half of the workers, rounded up, may search: more searchers would only compete for the same
-    // queues.
+    // At most half of the workers, rounded up, may search, because more searchers would only
+    // compete for the same queues.
     if (searching * 2 >= workers_.load(relaxed) && searching > 0) return false;
   } while (
       !searching_.compare_exchange_weak(searching, searching + 1, seq_cst, relaxed));  // [idle]

@@ -1,5 +1,5 @@
-// Records which workers sleep and which search for work. scheduler/README.md describes and proves
-// the protocol.
+// Records which workers are asleep and which are searching for work. scheduler/README.md describes
+// and proves the protocol.
 #pragma once
 
 #include <array>
@@ -13,25 +13,25 @@
 namespace weft::scheduler {
 
 // A worker is busy, searching or asleep. A thread that adds work wakes at most one sleeper, and no
-// sleeper while a worker searches. The last searcher checks for more work when its search ends.
+// sleeper while a worker is searching. The last searcher checks for more work when its search ends.
 // Invariants
 //   I1  A worker's bit is set exactly while the worker sleeps and no waker has chosen it.
-//   I2  searching_ counts the searchers, including the sleeper that has been chosen but does not
-//       run yet.
-//   I3  A worker that lowers searching_ to 0, or sets a bit, checks all queues afterwards.
-//       Unchecked: the caller checks the queues.
+//   I2  searching_ counts the searchers. It counts a sleeper from the moment a waker chooses it,
+//       even before the sleeper runs.
+//   I3  A worker that lowers searching_ to 0, or sets its bit, checks all queues afterwards.
+//       Unchecked: the caller checks the queues, and this class cannot see whether it does.
 // Order
-//   [idle]  A thread makes work visible; full_fence; it reads searching_ and bits_ (work_added).
-//           The sleeper sets its bit, or the last searcher lowers searching_; full_fence; it reads
-//           the queues. At least one side sees the change of the other side. Both fences are
-//           seq_cst. A caller that unparks a worker reads the worker's bit with acquire order,
-//           because the worker may be a new spare worker.
+//   [idle]  A thread makes work visible; full_fence; work_added() reads searching_ and bits_.
+//           The sleeper sets its bit, or the last searcher lowers searching_; full_fence; that
+//           worker reads the queues. At least one side sees the other side's change. Both fences
+//           are seq_cst. A caller that unparks a worker reads the worker's bit with acquire order.
+//           It therefore sees the complete Desk object of the worker, even if the worker is new.
 class IdleSet {
  public:
   static constexpr unsigned kMaxWorkers = 2048;
   static constexpr int kNobody = -1;
 
-  // `workers` is the initial number of workers; `most` also includes the spare workers.
+  // `workers` is the initial number of workers; `most` is the maximum, with all spare workers.
   IdleSet(unsigned workers, unsigned most) noexcept : words_((most + 63) / 64), workers_(workers) {}
   explicit IdleSet(unsigned workers) noexcept : IdleSet(workers, workers) {}
 
@@ -40,7 +40,7 @@ class IdleSet {
 
   // A cheap check before work_added(): returns whether a worker should be woken for new work.
   [[nodiscard]] bool wants_wake_hint() const noexcept {
-    // Relaxed: scheduler/README.md describes why a stale value is harmless.
+    // Relaxed: scheduler/README.md explains why a stale value is harmless.
     return searching_.load(detail::relaxed) == 0 && anyone_asleep();
   }
   [[nodiscard]] bool anyone_asleep() const noexcept {
@@ -56,13 +56,14 @@ class IdleSet {
     return asleep;
   }
 
-  // Must be called once work is visible, and after a full fence where scheduler/README.md requires
-  // one. Returns kNobody, or the worker that the caller must unpark; that worker then counts as
-  // searching. Chooses `watcher` last, because the holder of the watch should keep the watch.
+  // Must be called after new work has become visible to other threads. scheduler/README.md states
+  // where a full fence must precede the call. Returns kNobody, or the worker that the caller must
+  // unpark; that worker then counts as searching. Chooses `watcher` last, because the holder of the
+  // watch should keep the watch.
   [[nodiscard]] int work_added(int watcher = kNobody) noexcept;
 
-  // A worker without work calls it. Returns false if enough other workers search; the caller may
-  // then sleep at once.
+  // A worker without work calls it. Returns false if enough other workers are searching; the caller
+  // may then sleep at once.
   [[nodiscard]] bool try_begin_search() noexcept;
   // A searcher calls it when it has found work or gives up. Returns true for the last searcher.
   [[nodiscard]] bool end_search() noexcept {
@@ -79,7 +80,7 @@ class IdleSet {
   [[nodiscard]] int any_asleep() const noexcept;
   void begin_sleep(unsigned worker) noexcept;
   // The sleeper itself calls it. Returns false if a waker has chosen the sleeper. The sleeper then
-  // counts as searching, and an unpark will reach it.
+  // counts as searching, and that waker's unpark may come later.
   [[nodiscard]] bool try_end_sleep(unsigned worker) noexcept;
 
  private:

@@ -6,35 +6,36 @@
 
 namespace weft::scheduler {
 
-// Counts, for the process, threads that are parked in the library, and do not act at a deadline.
-// Only a running fiber or thread ends such a wait, never the kernel. The counters only grow. If two
-// readings of both counters are equal, the counters therefore had these values at one moment. The
-// count is never too high: a thread counts itself just before it sleeps, and its waker subtracts
-// the thread before the wake. Any thread may call the functions. The counters share a cache line. A
-// thread writes it only when it also makes a system call.
+// Counts the process's threads that are parked in the library. Only a running fiber or thread can
+// end such a wait; a deadline or the kernel cannot. The thread that writes dumps also counts as
+// parked, because it wakes no fiber. The counters only grow. If two successive calls of read()
+// return equal values, both counters therefore had these values at one moment. The count is never
+// too high: a thread counts itself just before it sleeps, and its waker subtracts the thread before
+// the wake. Any thread may call the functions. The counters share a cache line, which a thread
+// writes only when it also makes a system call.
 // Order
-//   [parked]  begin() counts the thread (release) -> read() loads begun_ (acquire): all earlier
-//             actions of the thread, such as a call of end(), are visible.
+//   [parked]  begin() increments begun_ (release) -> read() loads it (acquire): read() then sees
+//             all earlier actions of the thread, such as its calls to end().
 class ParkedThreads {
  public:
   struct Counts {
     std::uint64_t begun;
     std::uint64_t ended;
     friend bool operator==(const Counts&, const Counts&) = default;
-    // The difference wraps below 0 while a waker has subtracted a thread that has not counted
-    // itself yet.
+    // The difference wraps below 0 if a waker has already subtracted a thread that has not yet
+    // counted itself.
     [[nodiscard]] std::uint64_t parked() const noexcept { return begun - ended; }
   };
 
-  // A thread calls it directly before it sleeps.
+  // A thread calls it immediately before it sleeps.
   static void begin() noexcept { begun_.fetch_add(1, detail::release); }  // [parked]
-  // The waker calls it, before the wake; a thread in Quiescence calls it after its own sleep.
+  // A waker calls it before it wakes the thread. In Quiescence, a thread calls it after its sleep.
   static void end() noexcept { ended_.fetch_add(1, detail::release); }  // [parked]
   [[nodiscard]] static Counts read() noexcept {
     const std::uint64_t begun = begun_.load(detail::acquire);  // [parked]
     return {begun, ended_.load(detail::acquire)};              // [parked]
   }
-  // Runs in the child of a fork, on its only thread, so relaxed suffices.
+  // Runs in a forked child, on its only thread, so relaxed order suffices.
   static void reset() noexcept {
     begun_.store(0, detail::relaxed);
     ended_.store(0, detail::relaxed);

@@ -12,9 +12,9 @@ namespace weft::scheduler {
 
 // Order
 //   [drain]  wait() raises waiting_; full_fence; it counts the fibers. A worker counts its last
-//            fiber; full_fence; it reads waiting_ (worker_sleeps). At least one side sees the
-//            change of the other side. Other accesses are relaxed: at worst a worker notifies a
-//            thread that no longer waits.
+//            fiber as ended; full_fence; worker_sleeps() reads waiting_. At least one side sees the
+//            other side's change. Other accesses are relaxed: at worst a worker notifies a thread
+//            that is no longer waiting.
 class Quiescence {
  public:
   // Selects what a thread does if its deadline passes while fibers still exist.

@@ -1,9 +1,9 @@
 // The steps by which workers go to sleep, search and are woken; scheduler/README.md has the rules
 // and the proof.
 //
-// The functions are templates, so that tests/model explores exactly this code. A Worker of the
-// model has no stacks, fibers or descriptors, but takes the same sequence of steps. Relaxed loads
-// here follow a full fence, or are hints for which a stale value is harmless.
+// The functions are templates, so that tests/model explores exactly this code. The model's Worker
+// has no stacks, fibers or descriptors, but performs the same sequence of steps. Each relaxed load
+// here follows a full fence, or loads a hint that does no harm if it is stale.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@ namespace weft::scheduler {
 
 // --- By any thread ---
 
-// Wakes a sleeping worker for work that has been made visible, unless a worker searches already.
+// Wakes a sleeping worker for newly visible work, unless a worker is already searching.
 template <class Shared>
 void wake_one(Shared& shared) noexcept {
   const int chosen = shared.idle().work_added(shared.watch().holder());
@@ -34,8 +34,8 @@ void announce_from_outside(Shared& shared) noexcept {
 }
 
 // If any worker sleeps, ensures that a sleeping worker holds the watch, sleeps at most until
-// `moment`, and sees the events of the event source. Awake workers call it regularly, without a
-// fence. A thread that will not call it again must call it after a full fence.
+// `moment`, and sees the events of the event source. Awake workers and the monitor call it
+// regularly, without a fence. In any other case, a full fence must precede the call.
 template <class Shared>
 void mind_watch(Shared& shared, std::int64_t moment) noexcept {
   const Watch& watch = shared.watch();
@@ -52,7 +52,7 @@ void mind_watch(Shared& shared, std::int64_t moment) noexcept {
   shared.desk(static_cast<unsigned>(sleeper)).unpark();
 }
 
-// A plain thread calls it after it has given the event source something to watch.
+// Must be called by a plain thread that has added a descriptor to the event source.
 template <class Shared>
 void announce_event(Shared& shared) noexcept {
   detail::full_fence();  // [watch]
@@ -61,20 +61,22 @@ void announce_event(Shared& shared) noexcept {
 
 // --- A worker that looks for work calls these ---
 
-// A worker calls it after a search, before it runs a fiber or leaves.
+// A worker calls it when its search ends, before it runs a fiber or becomes inactive.
 template <class Worker>
 void end_search(Worker& worker) noexcept {
   if (!std::exchange(worker.searching(), false)) return;
   auto& shared = worker.shared();
   if (!shared.idle().end_search()) return;  // F1
-  // Work that was added during the search woke no worker, so the last searcher looks for it.
+  // Threads that added work during the search woke no worker. The last searcher therefore checks
+  // for their work.
   detail::full_fence();                                  // F2 [idle]
   if (shared.has_outside_work_hint()) wake_one(shared);  // F3
 }
 
-// A worker that is about to rest calls it, once its queued fibers are in the inject queue. Another
-// worker then searches instead, and takes the watch before it sleeps. The holder of the watch is
-// notified of the timers that stay with the resting worker.
+// A worker calls it before it becomes inactive, after it has moved its queued fibers to the inject
+// queue. Another worker then searches instead. Before that worker sleeps, it takes the watch if no
+// other worker has it. If the leaving worker has a timer that is due before the holder of the watch
+// wakes up, leave() wakes the holder.
 template <class Worker>
 void leave(Worker& worker) noexcept {
   end_search(worker);
@@ -134,23 +136,23 @@ template <class Worker>
     detail::full_fence();                                                   // S3 [idle] [watch]
     worker.note_sleep();
     bool timed_out = false;
-    // The worker first checks its own queue. Timers that the search ran may have woken fibers that
-    // are pinned to this worker, and no thread unparks the worker for these fibers.
+    // The worker first checks its own queue. During its search, it may have fired timers of fibers
+    // that are pinned to it, and no other thread unparks it for these fibers.
     while (!timed_out && !worker.has_own_work() && !shared.has_outside_work_hint() &&
            !shared.stopping()) {                        // S4
       timed_out = !doze(worker, worker.sleep_limit());  // S5
       if (worker.has_due_events() || !idle.is_asleep(worker.index())) break;
     }
     if (!idle.try_end_sleep(worker.index())) {
-      // A waker has chosen this worker, and has unparked it or will unpark it. If another unpark
-      // ended the sleep, the waker's unpark only ends the next sleep early.
+      // A waker has chosen this worker, and has unparked it or will unpark it. An unpark that comes
+      // later does no harm: it only ends the next sleep early.
       worker.searching() = true;
       return true;
     }
     if (shared.has_outside_work_hint()) {  // S6
       // Threads that added work may have relied on this worker while it counted as searching. This
-      // worker therefore continues the search, and checks for more work at the end. If it may not
-      // search, another worker is searching and will check for more work.
+      // worker therefore continues the search, and checks for more work at the end. If enough
+      // others are searching, one of them will check for more work.
       worker.searching() = idle.try_begin_search();
       return true;
     }

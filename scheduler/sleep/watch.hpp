@@ -11,14 +11,15 @@ namespace weft::scheduler {
 
 // One sleeping worker at a time holds the watch. The holder sleeps at most until the earliest timer
 // of any worker. It sleeps in the event source if the source watches any descriptor. While any
-// worker sleeps, a sleeper holds the watch, or an awake worker will wake a sleeper that takes it.
-// The proof is in scheduler/README.md.
+// worker is asleep, a sleeping worker holds the watch, or an awake worker will wake one, which then
+// takes the watch. The proof is in scheduler/README.md.
 // Order
-//   [watch]  A worker sets a timer before it sleeps; full_fence; it reads the holder and the limit.
+//   [watch]  A worker sets a timer; full_fence before its sleep; it reads the holder and the limit.
 //            The holder takes the watch and stores the limit; full_fence; it reads the timers and
-//            the event source. At least one side sees the other side's change. The order also
-//            applies to a plain thread that adds a descriptor. A reader loads the holder with
-//            acquire order, because the holder may be a new spare worker.
+//            the event source. At least one side sees the other side's change. A plain thread that
+//            adds a descriptor takes the same steps as a worker that sets a timer. Each thread
+//            loads the holder with acquire order. It therefore sees the complete Desk object of the
+//            holder, even if the holder is a new worker.
 class Watch {
  public:
   static constexpr int kNobody = -1;
@@ -33,8 +34,8 @@ class Watch {
   }
   void end() noexcept { holder_.store(kNobody, detail::seq_cst); }  // [watch]
 
-  // The holder publishes at what time it will wake up, in nanoseconds, and whether it sleeps in the
-  // event source. A full fence must follow.
+  // The holder publishes the time at which it will wake up, in nanoseconds, and whether it sleeps
+  // in the event source. If other threads rely on the values, a full fence must follow the call.
   void set_limit(std::int64_t limit, bool sees_events) noexcept {
     limit_.store(limit, detail::relaxed);
     sees_events_.store(sees_events, detail::relaxed);
@@ -47,7 +48,7 @@ class Watch {
 
  private:
   alignas(base::kCacheLine) detail::Atomic<int> holder_{kNobody};
-  // Relaxed: the fences of [watch] order the next two members.
+  // Relaxed: the [watch] fences order all accesses to the next two members.
   detail::Atomic<std::int64_t> limit_{std::numeric_limits<std::int64_t>::max()};
   detail::Atomic<bool> sees_events_{false};
 };

@@ -109,7 +109,7 @@ Timer* Timers::expire(std::int64_t now_nanoseconds) noexcept {
       // The next timer is on another fiber's stack, which is probably not in the cache.
       __builtin_prefetch(following);
       if (timer->tick > now_) {
-        link(*timer);  // Moves the timer down, to the level of its remaining time.
+        link(*timer);  // Moves the timer to the level for its remaining time.
       } else {
         timer->linked = false;
         if (timer->claim == nullptr || timer->claim->try_claim(detail::Claim::kClock)) {

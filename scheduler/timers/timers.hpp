@@ -18,7 +18,8 @@ namespace weft::scheduler {
 
 class Timers;
 
-// A pending wakeup, on the stack of the waiting fiber. The lock of the wheel `home` guards it.
+// A pending wakeup, on the stack of the waiting fiber. It is guarded by the lock of its timing
+// wheel, to which `home` points.
 // Unchecked: clang cannot verify that the wheel that accesses a timer is `home`.
 struct Timer {
   Timer* next = nullptr;
@@ -30,27 +31,28 @@ struct Timer {
   std::uint8_t level = 0;
   std::uint8_t slot = 0;
   bool linked = false;
-  // True if the waker's fiber is the first in a list, by Fiber::next, of fibers that sleep until
-  // this tick.
+  // True if the waker's fiber heads a list of the fibers that sleep until this tick. Fiber::next
+  // links the list.
   bool leads = false;
 };
 
 // A hierarchical timing wheel, one per worker. Adding, cancelling and expiring a timer take
-// constant time, whether ten or a million timers are pending. A tick is 65.5 us, about the timer
-// slack of the kernel; a deadline is rounded up to the next tick, so no timer fires early. Level n
-// has 64 slots of 64^n ticks. The worker adds timers; any thread cancels or expires them, because a
-// fiber may have moved and a worker may be busy. A spin lock, mostly uncontended, guards all
-// fields. When many sleeping fibers become due, their stacks are cold. So fibers that sleep until
-// the same tick share one timer if they fall asleep in quick succession. The other fibers follow
-// the first in a chain through their records, so neither adding nor expiring accesses their stacks.
+// constant time, whether ten or a million timers are pending. A tick is 65.5 us, close to the
+// kernel's timer slack. Deadlines are rounded up to the next tick, so no timer fires early. Level n
+// has 64 slots of 64^n ticks each. Only the owning worker adds timers. Any thread may cancel a
+// timer, because its fiber may have moved. Any thread may expire timers, because the owning worker
+// may be busy. A spin lock, mostly uncontended, guards all fields. A timer is on its fiber's stack,
+// and the stack of a sleeping fiber is usually not in the cache. Fibers that begin to sleep in
+// quick succession, and have the same wakeup tick, therefore share the first fiber's timer. The
+// records of the other fibers form a chain behind the record of the first.
 // Invariants
-//   I1  Every linked timer has tick > now_. It is in the level of the highest 6-bit group in which
-//       its tick differs from now_; the groups above are equal.
+//   I1  Every linked timer has tick > now_. Its level is the number of the highest 6-bit group in
+//       which its tick differs from now_.
 //   I2  occupied_[level] has a bit set exactly for each slot that is not empty.
-//   I3  next_tick_ is no later than the first tick at which a timer is due. now_ does not pass
-//       occupied slots.
-//   I4  While an entry of latest_ has a tick > now_, its fiber is the last of a chain whose timer
-//       is linked, because sleeps are never cancelled.
+//   I3  next_tick_ is no later than the first tick at which a timer is due. now_ does not advance
+//       beyond a slot that still contains timers.
+//   I4  If an entry of latest_ has a tick > now_, its fiber is the last of a chain of sleepers. The
+//       timer of that chain is still linked, because sleeps are never cancelled.
 class Timers {
  public:
   static constexpr unsigned kTickShift = 16;
@@ -65,20 +67,20 @@ class Timers {
   // a sleeping worker. After this call the timer may fire, and its memory may be reused, at any
   // moment.
   bool add(Timer& timer, Deadline deadline) noexcept;
-  // Does the same as add(), for a fiber that only the clock wakes; `timer` has the fiber's waker.
-  // The timer stays unused if the fiber follows another fiber.
+  // Does the same as add(), for a fiber that only the clock wakes. `timer.waker` must refer to that
+  // fiber. If it can join the chain of another sleeping fiber, `timer` stays unused.
   bool add_sleep(Timer& timer, Deadline deadline) noexcept;
-  // Makes `fiber` follow a fiber that sleeps until the same tick, so that `fiber` needs no timer.
-  // Returns false if there is no such fiber, if another thread holds the lock, or in a simulation.
-  // The function calls no other function, so it needs no frame. It runs on the next fiber's stack,
-  // whose memory below the frames is probably cold.
+  // Adds `fiber` to the chain of fibers that sleep until the same tick, so that `fiber` needs no
+  // timer. Returns false if there is no such chain, if another thread holds the lock, or if the
+  // process is a simulation. The function calls no other function, so it needs no stack frame. It
+  // runs on the next fiber's stack, where the memory below the existing frames is probably cold.
   [[nodiscard]] bool try_follow(fibers::Fiber& fiber, Deadline deadline) noexcept;
   // Does nothing if the timer has fired. Afterwards the timer's memory may be reused.
   void cancel(Timer& timer) noexcept;
 
-  // Removes all timers due at `now_nanoseconds`. Returns a chain, through Timer::next, of the
-  // timers whose waits the clock ends; null if there are none. The caller must wake the fiber of
-  // each timer, and all fibers that follow that fiber.
+  // Removes all timers due at `now_nanoseconds`. Returns a list, linked through Timer::next, of the
+  // timers whose waits have not ended for another reason; null if there are none. The caller must
+  // wake the fiber of each timer, and all fibers in the chain behind that fiber.
   [[nodiscard]] Timer* expire(std::int64_t now_nanoseconds) noexcept;
 
   // Any thread may call it. Returns the time at which expire() must be called next, or an earlier
@@ -94,12 +96,12 @@ class Timers {
   static constexpr unsigned kSlots = 1U << kSlotBits;
   static constexpr unsigned kLevels = 8;
 
-  // Returns the first tick that is after the deadline, so that no timer fires early, and after now_
-  // (I1).
+  // Returns the first tick that is after both the deadline and now_: a timer must not fire early,
+  // and I1 must hold.
   [[nodiscard]] std::uint64_t tick_for(Deadline deadline) const noexcept WEFT_REQUIRES(lock_) {
     return tick_after(machine_time(deadline));
   }
-  // Does the same as tick_for(), for a time of the machine's clock.
+  // Does the same as tick_for(), for a time on the machine's clock.
   [[nodiscard]] std::uint64_t tick_after(std::int64_t nanoseconds) const noexcept
       WEFT_REQUIRES(lock_) {
     return std::max((static_cast<std::uint64_t>(nanoseconds) >> kTickShift) + 1, now_ + 1);
@@ -126,13 +128,13 @@ class Timers {
   [[nodiscard]] Timer* take_slot(unsigned level, unsigned slot) noexcept WEFT_REQUIRES(lock_);
 
   detail::SpinLock lock_;
-  // Relaxed: a hint; a caller that acts on the hint takes the lock.
+  // Relaxed: the value is only a hint; a caller that acts on it checks the wheel under the lock.
   detail::Atomic<std::uint64_t> next_tick_{kNoTick};
   std::uint64_t now_ WEFT_GUARDED_BY(lock_);
   std::array<std::uint64_t, kLevels> occupied_ WEFT_GUARDED_BY(lock_){};
   std::array<std::array<Timer*, kSlots>, kLevels> slots_ WEFT_GUARDED_BY(lock_){};
-  // The most recent sleeper for each of several ticks. One tick would not suffice, because sleeps
-  // of different lengths are interleaved.
+  // The most recent sleeper for each of several ticks. With a single entry, most sleepers would
+  // find the wrong tick, because fibers that sleep for different times alternate.
   struct Latest {
     std::uint64_t tick = 0;
     fibers::Fiber* fiber = nullptr;

@@ -1,5 +1,5 @@
-// The part of the wheel that chains sleeping fibers. It is in a separate file, because models
-// include only the other part.
+// The functions of the timing wheel that chain sleeping fibers. They are in a separate file,
+// because the model checks include only the other functions.
 #pragma once
 
 #include <utility>
@@ -21,7 +21,7 @@ inline bool Timers::follow(fibers::Fiber& fiber, std::uint64_t tick) noexcept {
 }
 
 inline bool Timers::try_follow(fibers::Fiber& fiber, Deadline deadline) noexcept {
-  // Reading a simulated host's clock requires a call, which add_sleep() makes.
+  // In a simulation, a function call must convert the deadline, so add_sleep() adds the fiber.
   if (detail::simulated() != nullptr || !lock_.try_lock()) return false;
   const bool follows = follow(fiber, tick_after(deadline.nanoseconds()));
   lock_.unlock();

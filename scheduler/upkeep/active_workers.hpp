@@ -1,4 +1,4 @@
-// Counts the workers that take part in running fibers, and the workers that should.
+// Counts the active workers, and stores how many workers should be active.
 #pragma once
 
 #include <algorithm>
@@ -6,15 +6,16 @@
 
 namespace weft::scheduler {
 
-// Counts the workers that are not at rest. The monitor sets the usual number, which may follow the
-// number of processors, and the wanted number, which includes spares. The monitor increments the
-// count for each resting worker that it activates; a surplus worker that goes to rest decrements
-// the count. The permanent workers never leave. Relaxed: counts.
+// Counts the active workers; the others are inactive, because they are not needed. The monitor sets
+// the usual number of active workers, which may follow the number of processors, and the wanted
+// number, which includes spares. The monitor increments the count for each worker that it
+// activates; a surplus worker that becomes inactive decrements the count. The permanent workers are
+// always active. Relaxed: the counts publish no other data.
 class ActiveWorkers {
  public:
   struct Setting {
     unsigned workers = 1;     // The initial number.
-    unsigned most = 0;        // The largest number of usual workers; 0: the number is fixed.
+    unsigned most = 0;        // The largest usual number; 0: the usual number stays `workers`.
     unsigned processors = 1;  // The number of usable processors.
   };
   explicit ActiveWorkers(const Setting& setting) noexcept
@@ -29,28 +30,29 @@ class ActiveWorkers {
   [[nodiscard]] unsigned processors() const noexcept { return processors_.load(detail::relaxed); }
   [[nodiscard]] bool is_permanent(unsigned worker) const noexcept { return worker < permanent_; }
   [[nodiscard]] unsigned permanent() const noexcept { return permanent_; }
-  // Returns the number of workers that take part while none is stuck.
+  // Returns how many workers should be active while none of them is stuck.
   [[nodiscard]] unsigned usual() const noexcept { return usual_.load(detail::relaxed); }
   [[nodiscard]] unsigned at_work() const noexcept { return at_work_.load(detail::relaxed); }
-  // Returns how many workers beyond the usual number take part: spares, and surplus workers that
-  // have not left yet.
+  // Returns how many active workers exceed the usual number: spares, and surplus workers that have
+  // not become inactive yet.
   [[nodiscard]] unsigned surplus() const noexcept {
     const unsigned usual = this->usual();
     return std::max(at_work(), usual) - usual;
   }
 
-  // The monitor calls these. want() sets the wanted number, and returns the previous one.
+  // The monitor calls these functions. want() sets the wanted number, and returns the previous one.
   void note_processors(unsigned processors) noexcept {
     processors_.store(processors, detail::relaxed);
     usual_.store(std::clamp(processors, permanent_, most_usual_), detail::relaxed);
   }
   unsigned want(unsigned wanted) noexcept { return wanted_.exchange(wanted, detail::relaxed); }
-  // Counts a worker whose rest has ended; returns how many workers now take part. The monitor, or a
-  // worker that ends its own rest, calls this function.
+  // Counts a worker that has become active; returns how many workers are now active. The monitor,
+  // or a worker that becomes active by itself, calls this function.
   unsigned add_one() noexcept { return at_work_.fetch_add(1, detail::relaxed) + 1; }
 
-  // A worker that is not permanent calls these. The first function returns whether some worker
-  // should go to rest, the second whether the caller must.
+  // A worker that is not permanent calls these functions. The first returns true if more workers
+  // are active than wanted. If the second returns true, the caller is no longer counted as active,
+  // and must become inactive.
   [[nodiscard]] bool wants_one_to_leave() const noexcept {
     return at_work() > wanted_.load(detail::relaxed);
   }

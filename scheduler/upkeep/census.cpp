@@ -16,17 +16,17 @@ using fibers::Slab;
 
 namespace {
 
-// The steady clock starts with the machine, so 32 bits suffice for 13 years of uptime.
+// The steady clock starts when the machine boots, so 32 bits suffice for 13 years of uptime.
 using Tenths = std::chrono::duration<std::uint32_t, std::deci>;
 
 std::uint32_t in_tenths(std::int64_t nanoseconds) noexcept {
   return std::chrono::duration_cast<Tenths>(std::chrono::nanoseconds(nanoseconds)).count();
 }
 
-// Relaxed here and below: the state and the reason may be stale, because the fiber's owner writes
-// them. The time is read and written under the store's mutex. The fiber may continue, end or park
-// again at any moment. A dump may then show a time that is too early, or the next park clears the
-// mark.
+// Relaxed here and below: the state and the reason may be stale, because another thread may write
+// them meanwhile. The time is read and written under the store's mutex. The fiber may continue, end
+// or park again at any moment. If it parks again, either the new park removes the mark, or a dump
+// shows too early a start time for the new park.
 void mark(Fiber& fiber, std::uint32_t moment) noexcept {
   std::uint8_t reason = fiber.wait_reason.load(relaxed);
   if (!is_waiting(fiber) || (reason & Fiber::kCounted) != 0) return;

@@ -1,4 +1,4 @@
-// Determines how long fibers have been parked, or have run.
+// Determines how long fibers have been parked or running.
 #pragma once
 
 #include <chrono>
@@ -17,18 +17,19 @@ namespace weft::scheduler {
 
 class Shared;
 
-// Visits all records periodically, and marks each unmarked parked fiber with the current time. A
-// park stores its reason, and thereby removes the mark. A mark is therefore as old as the park, or
-// younger by at most one period. Switches between fibers do no work for the census. A step visits
-// the fibers of a few slabs, so that it does not delay the monitor's samples. Owner: the monitor.
+// Visits all records periodically, and marks each unmarked parked fiber with the current time. The
+// mark is a bit of the fiber's wait reason. The next park stores a new reason, which removes the
+// mark. A mark is therefore at most one census period younger than the park. Switches between
+// fibers do no work for the census. A step visits the fibers of a few slabs, so that it does not
+// delay the monitor's samples. Owner: the monitor.
 class Census {
  public:
   explicit Census(fibers::FiberStore& fibers) noexcept : fibers_(fibers) {}
 
-  // Begins a census that is due, or continues a census.
+  // Begins a census if one is due, and performs one step of a census that is under way.
   void step(std::int64_t now) noexcept;
   // Returns whether the census has visited each fiber that has been parked since before `moment`.
-  // If it has not, makes another step.
+  // Begins a census if necessary, and performs one step.
   [[nodiscard]] bool covers(std::int64_t moment, std::int64_t now) noexcept;
   // Returns how many fibers waited for another fiber in the last complete census: see
   // may_be_in_cycle().
@@ -46,10 +47,11 @@ class Census {
   bool is_under_way_ = false;
 };
 
-// Returns whether the fiber is parked, or waits for a fiber that runs on its stack.
+// Returns whether the fiber is parked, or waits while a fiber that it joins runs in place, on the
+// same stack.
 [[nodiscard]] bool is_waiting(const fibers::Fiber& fiber) noexcept;
-// Marks one fiber as a census does, under the store's lock. The mark stays until the fiber's wait
-// has ended.
+// Marks one waiting fiber, as a census does. The caller must hold the store's lock. The mark stays
+// until the fiber's wait has ended.
 void mark_waiting(fibers::Fiber& fiber, std::int64_t now) noexcept;
 [[nodiscard]] bool is_marked(const fibers::Fiber& fiber) noexcept;
 

@@ -18,8 +18,8 @@ std::optional<DeadlockWatch::Evidence> DeadlockWatch::collect(unsigned worker) c
   for (const Desk* desk : desks) {
     if (desk->index != worker && !shared_.is_asleep(*desk)) return std::nullopt;
   }
-  // The fence precedes the reads of the counters: everything that a worker counted before it fell
-  // asleep is visible. It pairs with the fence in sleep().
+  // The fence precedes the reads of the counters, so everything that a worker counted before it
+  // fell asleep is visible. It pairs with the fence in sleep().
   full_fence();  // [idle]
   for (const Desk* desk : desks) {
     evidence.switches += desk->recorder.counters().switches.get();
@@ -30,13 +30,13 @@ std::optional<DeadlockWatch::Evidence> DeadlockWatch::collect(unsigned worker) c
   return evidence;
 }
 
-// Checks every record, so find() calls it only after collect() has succeeded. Returns
-// Finding::doubt if another thread has locked the records.
+// Checks every record, which takes a long time. Therefore, find() calls it only after the cheaper
+// collect() has succeeded. Returns Finding::doubt if another thread has locked the records.
 DeadlockWatch::Finding DeadlockWatch::judge_fibers() const {
   std::uint64_t waiting = 0;
   Finding other = Finding::doubt;
   const bool listed = shared_.fibers().for_each_until(Deadline::past(), [&](const Fiber& fiber) {
-    // Relaxed: unchanged evidence shows that no thread has written meanwhile.
+    // Relaxed: if find() collects equal evidence afterwards, no thread has changed these fields.
     const FiberState state = fiber.state.load(relaxed);
     if (state == FiberState::free) return true;
     const auto reason = static_cast<detail::WaitReason>(fiber.reason());
@@ -58,8 +58,8 @@ DeadlockWatch::Finding DeadlockWatch::find(unsigned worker) {
   if (!before || before->switches == found_at_.load(relaxed)) return Finding::doubt;
   const Finding found = judge_fibers();
   if (found != Finding::deadlock) return found;
-  // The check requires that no other thread of the process runs. Workers of another runtime, asleep
-  // or not, count as threads that might wake a fiber; the monitor does not.
+  // The check requires that no other thread of the process is running. It counts the workers of
+  // another runtime as running, even if they are asleep, but ignores this runtime's monitor.
   const std::size_t own = shared_.desks().size() + (shared_.options().monitor.enabled ? 1 : 0);
   if (base::count_threads() != own + before->threads.parked()) {
     return Finding::doubt;

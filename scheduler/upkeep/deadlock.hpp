@@ -26,8 +26,8 @@ class Shared;
 
 // Detects that fibers exist and that none of them can ever run again. README.md, "Deadlocks",
 // describes the checks, and why they never raise a false alarm. The worker that went to sleep last
-// is on watch. It searches after it has slept for a while, and again after growing pauses. The
-// search costs nothing while workers have work, and very little while they are idle.
+// is on watch. It searches for a deadlock after it has slept for a while, and then again at growing
+// intervals. The search costs nothing while workers have work, and very little while they are idle.
 class DeadlockWatch {
  public:
   explicit DeadlockWatch(Shared& shared) noexcept : shared_(shared) {}
@@ -35,14 +35,14 @@ class DeadlockWatch {
   DeadlockWatch& operator=(const DeadlockWatch&) = delete;
 
   // A worker that goes to sleep calls this function. Relaxed here and below: a stale value causes
-  // an extra search, or delays a search until the next sleep.
+  // an extra search, or delays a search until a worker next goes to sleep.
   void take_over(unsigned worker) noexcept { on_watch_.store(worker, detail::relaxed); }
   [[nodiscard]] bool is_on_watch(unsigned worker) const noexcept {
     return on_watch_.load(detail::relaxed) == worker;
   }
-  // A worker that is about to rest calls pass_on(). If the result is true, the worker must then
-  // unpark a sleeping worker, which calls try_take() before it sleeps again. Relaxed: the unpark
-  // provides the order.
+  // A worker that is about to become inactive calls pass_on(). If the result is true, the worker
+  // must then unpark a sleeping worker, which calls try_take() before it sleeps again. Relaxed: the
+  // unpark provides the ordering.
   [[nodiscard]] bool pass_on(unsigned worker) noexcept {
     return on_watch_.compare_exchange_strong(worker, kNobody, detail::relaxed, detail::relaxed);
   }
@@ -54,17 +54,17 @@ class DeadlockWatch {
 
   enum class Finding : std::uint8_t {
     deadlock,  // A new deadlock, which has not been found before.
-    doubt,     // The state may become a deadlock while all workers sleep: search again.
-    waiting,   // The kernel will end a wait: search no more until a worker wakes up.
+    doubt,     // The state may become a deadlock while all workers are asleep: search again.
+    waiting,   // The kernel will end a wait: do not search until a worker has woken.
   };
   // The worker on watch calls this function, on its idle stack, after it has woken.
   [[nodiscard]] Finding find(unsigned worker);
-  // Returns the number of searches. Relaxed: only tests read the number, and wait until it grows.
+  // Returns the number of searches. Relaxed: only tests read it, and they poll until it grows.
   [[nodiscard]] std::uint64_t looks() const noexcept { return looks_.load(detail::relaxed); }
 
  private:
   struct Evidence {
-    std::uint64_t switches;  // The sum over all workers; any run of a fiber increments it.
+    std::uint64_t switches;  // The sum over all workers; it grows whenever a fiber runs.
     ParkedThreads::Counts threads;
     friend bool operator==(const Evidence&, const Evidence&) = default;
   };
@@ -77,8 +77,8 @@ class DeadlockWatch {
   Shared& shared_;
   detail::Atomic<unsigned> on_watch_{0};
   detail::Atomic<std::uint64_t> looks_{0};
-  // The number of switches when a deadlock was last found. Relaxed: one worker at a time is on
-  // watch; at worst two workers report the same deadlock.
+  // The number of switches when a deadlock was last found. Relaxed: at worst, another worker reads
+  // a stale value, and reports the same deadlock again.
   detail::Atomic<std::uint64_t> found_at_{0};
 };
 
@@ -90,7 +90,8 @@ class WatchPauses {
     schedule(pause_ * 2 < tuning::kLongestDeadlockPause ? pause_ * 2
                                                         : tuning::kLongestDeadlockPause);
   }
-  // Postpones the search until after `until`, when a timer is due. No search can succeed earlier.
+  // Postpones the search past `until`, when a timer is due. An earlier search would find no
+  // deadlock, because the timer may still wake a fiber.
   void put_off(Deadline until) noexcept {
     const Deadline last =
         Deadline::at_nanoseconds(Deadline::never().nanoseconds() - tuning::kFirstDeadlockPause);

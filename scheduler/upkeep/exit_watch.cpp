@@ -14,13 +14,14 @@ std::uintptr_t frame_address() noexcept {
   return reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
 }
 
-// A thread that ends destroys the sentinel on the thread's own stack; exit() destroys it on the
-// stack of the caller of exit().
+// If the thread ends, the destructor runs on the thread's own stack. If a fiber calls exit(), the
+// destructor runs on the fiber's stack.
 class Sentinel {
  public:
   ~Sentinel() {
-    // The stacks of workers are larger than this distance, and the frame of the watch is near the
-    // beginning of such a stack.
+    // If the thread ends, this frame and the ExitWatch's frame are both near the beginning of the
+    // worker's stack. A fiber's stack is farther away, because the worker's stack is larger than
+    // this distance.
     constexpr std::uintptr_t kNear = 16 << 10;
     const std::uintptr_t here = frame_address();
     const std::uintptr_t distance = here < start_ ? start_ - here : here - start_;
@@ -28,12 +29,12 @@ class Sentinel {
     forget_frames_below(here);
     detail::end_with_thread();
   }
-  // Returns the previous start. 0 means that there is no watch.
+  // Sets the address of the ExitWatch's frame, and returns the previous one; 0: there is no watch.
   std::uintptr_t watch(std::uintptr_t start) noexcept { return std::exchange(start_, start); }
 
  private:
-  // The thread ended on a fiber's stack, so the worker's frames did not return. Their memory is
-  // still poisoned for AddressSanitizer, which would report each function called from here.
+  // The thread ended on a fiber's stack, so the functions on its own stack did not return. Their
+  // frames are still poisoned, so AddressSanitizer would report each call made from here.
   static void forget_frames_below(std::uintptr_t here) noexcept {
     constexpr std::uintptr_t kDeep = 256 << 10;
     fibers::SanitizerStack::unpoison(reinterpret_cast<const void*>(here - kDeep), kDeep);
@@ -42,8 +43,8 @@ class Sentinel {
   std::uintptr_t start_ = 0;
 };
 
-// Each function that accesses a thread_local is kept out of line, even this one, which only plain
-// threads call.
+// Functions that access a thread_local object are not inlined, because a fiber may continue on
+// another thread. This function is no exception, although fibers do not call it.
 [[gnu::noinline]] Sentinel& sentinel() noexcept {
   thread_local Sentinel instance;
   return instance;

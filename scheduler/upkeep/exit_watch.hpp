@@ -8,10 +8,11 @@ namespace weft::scheduler {
 // A worker's thread has an ExitWatch as a local variable. If the thread ends while this variable
 // exists, the process aborts with a message. This happens if a fiber calls pthread_exit(), or if
 // another thread cancels the worker's thread. Without this check, the runtime would silently lose
-// the worker. A fiber may call exit(), although exit() also destroys the thread's variables.
+// the worker. A fiber may call exit(): the check distinguishes that call from the end of the
+// thread, although both destroy thread_local objects.
 class ExitWatch {
  public:
-  // While a Pause exists, a handler of the program may call exit() on the worker's own stack.
+  // While a Pause exists, the program's deadlock handler may call exit() on the worker's stack.
   class Pause {
    public:
     Pause() noexcept;

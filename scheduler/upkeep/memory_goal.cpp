@@ -13,8 +13,8 @@ using detail::relaxed;
 namespace {
 
 constexpr std::size_t kLooksAhead = 16;
-// A default goal refuses spawns if fibers hold at least the goal divided by this number. If each
-// fiber holds one page, this requires at least one fiber per 32 KiB of the goal.
+// With a default goal, spawns are refused only if fibers hold at least an eighth of the goal. If
+// each fiber holds one page, this is one fiber for each 32 KiB of the goal.
 constexpr std::size_t kPartOfFibers = 8;
 
 }  // namespace

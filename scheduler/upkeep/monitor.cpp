@@ -80,7 +80,8 @@ void Monitor::run() noexcept {
     period = is_alert ? tuning::kShortestSamplePeriod : std::min(period * 2, longest);
     if (now - last_awake < tuning::kMonitorRest || !census_.covers(last_awake, now)) continue;
     if (options_.on_cycle && !cycles_.step(census_, now, true)) continue;
-    // The monitor continues while spawns are refused, because refused spawns wake no worker.
+    // While spawns are refused, the monitor must keep measuring the memory. A refused spawn wakes
+    // no worker, so nothing would wake the monitor if it went to sleep.
     if (shared_.stores().goal().is_refusing()) continue;
     shared_.monitor_rest().rest([this, switches] {
       return shared_.all_are_asleep() && count_switches() == switches &&
@@ -88,7 +89,8 @@ void Monitor::run() noexcept {
              stopping_.load(acquire) == 0;              // [stop]
     });
     last_sample = last_awake = Deadline::now_nanoseconds();
-    // After a short pause of the monitor, the load still counts as light, so it samples no sooner.
+    // After a long rest, the monitor samples often again. After a brief rest, it keeps its period,
+    // because the load is probably still light.
     if (last_awake - now >= tuning::kLongestSamplePeriod) period = tuning::kShortestSamplePeriod;
   }
 }
@@ -119,7 +121,8 @@ void Monitor::look_at(Desk& desk, Sight& sight, std::int64_t now, std::int64_t e
     return;
   }
   verdict.anybody_awake = true;
-  // This worker may be a spare that started just before locks began to note their owners.
+  // A worker that started just before locks began to record their owners may still lock on the fast
+  // path, which records nothing. After its turn has ended, its locking calls take the slow path.
   if (base::notes_lock_owners() && !desk.turn.over.load(relaxed)) desk.end_turn();
   const fibers::Fiber* fiber = desk.recorder.running();
   const std::uint64_t switches = desk.recorder.counters().switches.get();
@@ -145,17 +148,17 @@ void Monitor::look_at(Desk& desk, Sight& sight, std::int64_t now, std::int64_t e
   }
 }
 
-// Judges a worker that has run the same fiber since the previous sample.
+// Checks whether a worker that has run the same fiber since the previous sample is stuck.
 void Monitor::judge(Desk& desk, Sight& sight, std::int64_t now, std::int64_t elapsed) noexcept {
   const std::int64_t used = desk.thread.processor_time();
   const std::int64_t before = std::exchange(sight.processor_time, used);
   const std::int64_t lasted = now - sight.since;
   if (lasted < options_.stall.count() || before == 0) return;
-  // A thread that computes either uses its share of a processor, or is runnable and has no
+  // A thread that uses little processor time is blocked, unless it is runnable and waits for a
   // processor.
   sight.is_blocked = (used - before) * 8 < elapsed && !desk.thread.is_runnable();
   if (!std::exchange(sight.is_stuck, true)) {
-    // Relaxed: statistics, and the monitor is the only writer.
+    // Relaxed: the counters are statistics, and only the monitor writes them.
     (sight.is_blocked ? blocked_stalls_ : busy_stalls_).fetch_add(1, relaxed);
     if (sight.is_blocked) WEFT_PROBE(block, sight.fiber, desk.index);
   }
@@ -206,12 +209,12 @@ void Monitor::mind_processors(std::int64_t now) noexcept {
 
 unsigned Monitor::spares_for(const Verdict& verdict) const noexcept {
   const bool all_compute = verdict.others == 0 && verdict.computing != 0;
-  // The other workers may depend on a spare worker, so no spare worker leaves while stuck workers
-  // compute.
+  // The workers that are not stuck may all be spares, so the spares are kept while another
+  // worker is computing.
   if (!all_compute && verdict.blocked == 0) return verdict.computing == 0 ? 0 : spares_;
   unsigned wanted = verdict.blocked;
   if (all_compute) {
-    // The numbers of blocked and of computing workers include stuck spares.
+    // Stuck spares are among the blocked and computing workers, so `enough` includes spares.
     const unsigned enough = verdict.blocked + verdict.computing + 1;
     const unsigned usual = std::min(shared_.active().usual(), enough);
     wanted = std::max(wanted + 1, enough - usual);

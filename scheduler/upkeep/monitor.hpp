@@ -21,26 +21,28 @@ namespace weft::scheduler {
 class Desk;
 class Shared;
 
-// Samples which fiber each worker runs, and how often each worker has switched. If two samples find
-// the same run of a fiber, and its turn is over, the monitor makes the fiber give way. A worker is
-// stuck if its fiber has run for MonitorOptions::stall; the processor time and state of its thread
-// show whether the worker is blocked or computes. The monitor provides a spare worker for each
-// blocked worker, and one more when all other workers compute and fibers wait. A spare steals the
-// fibers that the stuck worker has queued, runs that worker's timers, and holds the watch, as any
-// worker does. The spare rests again when it is no longer needed. The period between samples is 1
-// ms while samples show long runs, and otherwise up to 10 ms. It is up to 40 ms while samples show
-// all workers asleep. At each sample the monitor also performs the chores that are due, such as
-// a step of the census or a look at the memory goal. When all workers have slept for a while,
-// the monitor also sleeps until a worker wakes up: see MonitorRest.
+// Samples which fiber each worker runs, and how often each worker has switched. If a fiber has not
+// switched since the previous sample and its turn is over, the monitor makes it give way. A worker
+// is stuck if its fiber has run for MonitorOptions::stall; the processor time and state of its
+// thread show whether the worker is blocked or computing. The monitor provides a spare worker for
+// each blocked worker. It provides one more if all other workers are computing while fibers are
+// waiting for a worker. A spare steals the fibers that the stuck worker has queued, and runs that
+// worker's timers. It also waits for descriptors if no other worker does. The spare becomes
+// inactive again when it is no longer needed. The period between samples is 1 ms while samples show
+// long runs, and otherwise up to 10 ms. It is up to 40 ms while samples show all workers asleep. At
+// each sample the monitor also does other work that is due, such as counting waiting fibers or
+// comparing the memory with its goal. When all workers have slept for a while, the monitor also
+// sleeps until a worker wakes up: see MonitorRest.
 class Monitor {
  public:
-  // `call_workers(n)` makes n workers active, or fewer if the system refuses threads.
+  // `call_workers(n)` makes n workers active, or fewer if the system cannot create threads.
   Monitor(Shared& shared, std::function<void(unsigned)> call_workers);
   ~Monitor() { stop(); }
   Monitor(const Monitor&) = delete;
   Monitor& operator=(const Monitor&) = delete;
 
-  // Starts the thread if the options enable the monitor. Throws std::system_error.
+  // Starts the thread if the options enable the monitor. Throws std::system_error if the system
+  // cannot create the thread.
   void start();
   void stop() noexcept;
   [[nodiscard]] bool is_running() const noexcept { return thread_.joinable(); }
@@ -53,8 +55,8 @@ class Monitor {
     return busy_stalls_.load(detail::relaxed);
   }
   // Returns the longest time, in nanoseconds, that a fiber has run on `worker` without a switch.
-  // The monitor measures this time by samples, so the error is at most 40 ms. Returns 0 without a
-  // monitor. Relaxed: statistics.
+  // The monitor sees a run only in its samples, so the result may be up to 50 ms too small. Returns
+  // 0 without a monitor. Relaxed: statistics.
   [[nodiscard]] std::int64_t longest_run(std::size_t worker) const noexcept {
     return longest_runs_[worker].load(detail::relaxed);
   }
@@ -69,7 +71,7 @@ class Monitor {
     bool is_stuck = false;
     bool is_blocked = false;
     bool is_told = false;
-    std::int64_t blocked_at = 0;  // When on_blocked was called; 0: not yet.
+    std::int64_t blocked_at = 0;  // When on_blocked was called; 0 before the call.
     std::uint64_t number = 0;     // The return value of on_blocked.
   };
   struct Verdict {
@@ -77,7 +79,7 @@ class Monitor {
     unsigned computing = 0;
     unsigned others = 0;  // The number of workers that are asleep, or awake and not stuck.
     bool long_runs = false;
-    bool is_alert = false;  // A long run requires frequent samples.
+    bool is_alert = false;  // Whether a long run requires frequent samples.
     bool anybody_awake = false;
   };
 
@@ -92,8 +94,8 @@ class Monitor {
   void tell(const Desk& desk, Sight& sight, std::int64_t now) noexcept;
   void tell_end(const Sight& sight, std::int64_t now) noexcept;
   void rouse_sleepers(const Verdict& verdict) noexcept;
-  // Returns the number of switches that all workers have made. Relaxed: while all workers sleep,
-  // the sum does not change.
+  // Returns the number of switches that all workers have made. Relaxed: the sum must be exact only
+  // while all workers are asleep, when no worker changes it.
   [[nodiscard]] std::uint64_t count_switches() const noexcept;
   void pause(std::int64_t nanoseconds) noexcept;
 
@@ -106,7 +108,8 @@ class Monitor {
   Census census_;
   CycleWatch cycles_;
   std::vector<detail::Atomic<std::int64_t>> longest_runs_;  // One for each worker.
-  detail::Atomic<std::uint32_t> stopping_{0};  // Order: [stop] stop raises (release) -> run loads.
+  // Order: [stop] stop() stores 1 (release) -> run() loads it (acquire): run() then returns.
+  detail::Atomic<std::uint32_t> stopping_{0};
   detail::Atomic<std::uint64_t> blocked_stalls_{0};
   detail::Atomic<std::uint64_t> busy_stalls_{0};
   std::thread thread_;

@@ -1,4 +1,4 @@
-// Lets the monitor sleep while all workers sleep.
+// Lets the monitor sleep while all workers are asleep.
 #pragma once
 
 #include <cstdint>
@@ -9,12 +9,12 @@
 namespace weft::scheduler {
 
 // Order
-//   [asleep]  rest raises asleep_; full_fence; the monitor finds all workers asleep, against: a
-//             worker ends its sleep; full_fence; asleep_ is read (work_begins). At least one side
-//             sees the other's change.
-//   [goal]    rest raises asleep_; full_fence; the monitor finds that no spawns are refused,
-//             against: spawns become refused; full_fence; asleep_ is cleared (end). At least one
-//             side sees the other's change.
+//   [asleep]  rest() sets asleep_; full_fence; it reads the states of all workers. A worker ends
+//             its sleep; full_fence; work_begins() reads asleep_. At least one side sees the
+//             other's change.
+//   [goal]    rest() sets asleep_; full_fence; it reads whether spawns are refused. A thread begins
+//             to refuse spawns; full_fence; end() clears asleep_. At least one side sees the
+//             other's change.
 class MonitorRest {
  public:
   // A worker that has slept calls it, after a full fence.
@@ -32,7 +32,7 @@ class MonitorRest {
     asleep_.store(1, detail::seq_cst);  // [asleep]
     detail::full_fence();               // [asleep]
     if (may_rest()) base::futex_wait(asleep_, 1, Deadline::never());
-    // Relaxed: the monitor's next sample sees a worker that wakes up now.
+    // Relaxed: the monitor is awake now, so its next sample sees any worker that wakes up.
     asleep_.store(0, detail::relaxed);
   }
 

@@ -39,8 +39,8 @@ void StackShortage::note_pinned_served(unsigned size_class) noexcept {
   waiting_.fetch_sub(1, relaxed);
 }
 
-// Wakes each sleeping worker, which leaves its free stacks to the other workers before it sleeps
-// again.
+// Wakes each sleeping worker, so that the worker returns its free stacks to the scheduler before it
+// falls asleep again.
 void StackShortage::raise_alarm(std::int64_t now) noexcept {
   std::int64_t last = alarm_.load(relaxed);
   if (now - last < tuning::kStackAlarmPeriod ||
@@ -86,8 +86,8 @@ void StackShortage::write_line(std::int64_t now) noexcept {
   while (size_class + 1 < fibers::kStackSizes && !anyone_waits_for(size_class)) ++size_class;
   fibers::StackSpace& space = shared_.stacks().space();
   char limit[128];
-  // Without a configured limit, the limit is the range of addresses that weft has reserved, or all
-  // memory.
+  // If no limit is configured, the line names what is used up: the address range for stacks of this
+  // size, or the memory.
   if (!base::name_memory_limit(limit, sizeof limit)) {
     (void)std::snprintf(limit, sizeof limit, "%s",
                         space.is_used_up(size_class) ? "the address range of this size" : "memory");
@@ -109,7 +109,7 @@ bool StackShortage::others_may_end() noexcept {
   }
   bool may = false;
   const bool listed = shared_.fibers().for_each_until(Deadline::past(), [&](const Fiber& fiber) {
-    // Relaxed: no fiber has run for a while, so nothing writes these values meanwhile.
+    // Relaxed: no fiber has run for a while, so no thread is writing these values.
     const auto reason = static_cast<detail::WaitReason>(fiber.reason());
     switch (fiber.state.load(relaxed)) {
       case FiberState::free:

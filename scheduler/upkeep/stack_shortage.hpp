@@ -15,23 +15,24 @@ namespace weft::scheduler {
 
 class Shared;
 
-// Holds the fibers that have not started because the system refuses them a stack. They are in no
-// run queue, so fibers that have stacks run as usual. A freed stack goes to the fiber that has
+// Holds the fibers that have not started because the system provides no stack for them. They are in
+// no run queue, so fibers that have stacks run as usual. A freed stack goes to the fiber that has
 // waited longest for a stack of this size. Every 10 ms a worker requests stacks from the system
 // again. README.md, "Fibers without a stack", shows why every such fiber eventually gets a stack. A
-// line on stderr reports a shortage after 10 ms and every 10 s. If no fiber has run for 5 s, and
-// neither the clock nor the kernel will wake one, the worker reports a deadlock. Fibers with stacks
-// then wait for fibers without stacks. Unlike the search for deadlocks, this report ignores plain
-// threads; otherwise a thread that polls for the fibers would prevent the report. All accesses are
-// relaxed: the lists have locks, and a stale count costs a 10 ms pause.
+// line on stderr reports a shortage after 10 ms, and then every 10 s. If no fiber has run for 5 s,
+// and neither the clock nor the kernel will wake one, the worker reports a deadlock. In such a
+// deadlock, fibers with stacks wait for fibers without stacks. Unlike DeadlockWatch, this check
+// ignores plain threads. A thread that parks repeatedly, to poll for results, would otherwise hide
+// the deadlock. All counters are relaxed, because locks protect the lists, and a stale count delays
+// a fiber by only 10 ms.
 class StackShortage {
  public:
   explicit StackShortage(Shared& shared) noexcept : shared_(shared) {}
   StackShortage(const StackShortage&) = delete;
   StackShortage& operator=(const StackShortage&) = delete;
 
-  // A worker calls it after it has found no stack for the fiber. A pinned fiber is only counted,
-  // because its worker keeps it.
+  // A worker calls it after it has found no stack for the fiber. A pinned fiber is
+  // only counted, because the worker to which it is pinned keeps it in a separate list.
   void put_aside(fibers::Fiber& fiber, std::int64_t now) noexcept;
   // Returns the fiber that has waited longest for a stack of this size; null if no fiber waits for
   // it.
@@ -52,14 +53,14 @@ class StackShortage {
   [[nodiscard]] bool anyone_pinned_waits_for(unsigned size_class) const noexcept {
     return pinned_[size_class].load(detail::relaxed) != 0;
   }
-  // Returns whether a worker that goes to sleep must leave its free stacks to the other workers.
+  // Returns whether a worker must return its free stacks to the scheduler before it falls asleep.
   [[nodiscard]] bool is_recent(std::int64_t now) const noexcept {
     return now - alarm_.load(detail::relaxed) < 2 * tuning::kStackAlarmPeriod;
   }
-  // Returns true for one worker after each pause. That worker requests stacks from the system, and
-  // reports a refusal.
+  // Returns true to only one worker every 10 ms. That worker requests stacks from the system, and
+  // calls report() if a request fails.
   [[nodiscard]] bool begin_request(std::int64_t now) noexcept;
-  // A worker whose request for a stack was refused calls it, on its idle stack.
+  // A worker calls it on its idle stack after its request for a stack has failed.
   void report(std::int64_t now) noexcept;
 
  private:
@@ -77,7 +78,8 @@ class StackShortage {
   detail::Atomic<std::int64_t> next_request_{0};
   detail::ThreadMutex mutex_;  // A worker that finds it locked leaves the report to the holder.
   std::int64_t next_line_ WEFT_GUARDED_BY(mutex_) = 0;
-  // When a report last found that a fiber had run, found a new shortage, or reported a deadlock.
+  // When the current period without a running fiber began. A new shortage or a deadlock report
+  // begins a new period.
   std::int64_t still_since_ WEFT_GUARDED_BY(mutex_) = 0;
   std::int64_t last_report_ WEFT_GUARDED_BY(mutex_) = 0;
   std::uint64_t switches_ WEFT_GUARDED_BY(mutex_) = 0;

@@ -32,7 +32,7 @@ bool Stores::decay_some(std::int64_t now) noexcept {
     stacks_due_ = stacks_.due();
     fibers_due_ = fibers_.due();
   }
-  // Releases the due entries in proportion to the elapsed fraction of the period.
+  // Each call frees a share of the due chains, in proportion to the time since the previous call.
   const auto share = [since](std::int64_t due, unsigned least, std::int64_t most) {
     return static_cast<unsigned>(
         std::clamp<std::int64_t>(due * since / tuning::kDecayPeriod, least, most));
@@ -52,11 +52,11 @@ std::size_t Stores::least_bytes(std::size_t records) noexcept {
 }
 
 bool Stores::mind_goal(std::int64_t now) noexcept {
-  constexpr int kSteps = 16;  // These steps take some milliseconds; the next look continues.
+  constexpr int kSteps = 16;  // 16 steps take a few milliseconds; the next call frees more.
   const bool is_near = goal_.look(now);
   if (goal_.is_reached() || goal_.is_refusing()) goal_.judge(least_bytes(fibers_.bytes()));
-  // Near the goal, memory is not freed at each look, because fibers that are spawned meanwhile also
-  // need stacks.
+  // Frees memory only once per period near the goal, because new fibers would soon need the freed
+  // stacks again.
   if (is_near && now - given_back_ >= tuning::kDecayPeriod) {
     int steps = 0;
     while (steps < kSteps && trim_some()) ++steps;

@@ -1,4 +1,4 @@
-// The free stacks and records of a scheduler, and the release of their memory.
+// Holds the free stacks and records of a scheduler, and releases their memory.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace weft::scheduler {
 
-// Any thread may call each function.
+// Any thread may call any function.
 class Stores {
  public:
   // The memory that the process should not exceed; 0 for no goal.
@@ -48,18 +48,18 @@ class Stores {
   // Performs one step of trim(); returns true if more unused memory remains.
   bool trim_some() noexcept;
   [[nodiscard]] bool has_surplus_hint() const noexcept;
-  // Frees some memory that has been unused for a while, in small parts between other work. Entries
-  // that were unused for a whole period of half a second are freed during the next period, or
-  // during several periods if there are very many. `now` is in nanoseconds. A call takes at most
-  // some milliseconds. Returns true if more memory is already due.
+  // Frees some memory that has been unused for a while, in small parts between other work. Stacks
+  // and records that are unused for a whole period of half a second are freed in the next period,
+  // or in several periods if there are very many. `now` is in nanoseconds. A call takes at most a
+  // few milliseconds. Returns true if this period must free more memory.
   bool decay_some(std::int64_t now) noexcept;
   // Compares the memory of the process with the goal, and frees some unused memory if the goal is
   // near. Returns true if the caller should check again soon. Context: the monitor.
   [[nodiscard]] bool mind_goal(std::int64_t now) noexcept;
 
  private:
-  // Returns a lower bound on the bytes that fibers hold: `records` bytes, and a page for each
-  // stack that is not cold.
+  // Returns a lower bound on the memory of all fibers: `records` bytes for their records, and one
+  // page for each stack whose memory has not been freed.
   [[nodiscard]] std::size_t least_bytes(std::size_t records) noexcept;
 
   fibers::StackDepot stacks_;
@@ -70,7 +70,7 @@ class Stores {
   detail::SpinLock decay_lock_;
   std::int64_t decay_period_began_ WEFT_GUARDED_BY(decay_lock_) = 0;
   std::int64_t last_decay_ WEFT_GUARDED_BY(decay_lock_) = 0;
-  // The numbers of chains that were due when the period began.
+  // The numbers of chains of unused stacks and records that are to be freed in this period.
   std::int64_t stacks_due_ WEFT_GUARDED_BY(decay_lock_) = 0;
   std::int64_t fibers_due_ WEFT_GUARDED_BY(decay_lock_) = 0;
 };

@@ -38,14 +38,14 @@ const void* address_of(Word number) noexcept {
   return reinterpret_cast<const void*>(number);  // NOLINT(performance-no-int-to-ptr)
 }
 
-// The wait of a parked fiber, as read from its stack: the lock of the object for which it waits,
-// and the Waiter in the object's list. Each such object has the list in the first aligned word
-// after the lock. Both kinds of mutexes have their state before the lock. A Mutex has its LockOwner
-// between lock and list.
+// Describes what a parked fiber waits for, as its stack shows: the lock of the object, and the
+// Waiter in the object's list of waiters. In each such object, this list starts at the first
+// aligned word after the lock. Both kinds of mutexes store their state before the lock; a Mutex
+// stores its LockOwner between the lock and the list.
 struct ParkedWait {
   Word lock = 0;  // 0: unknown.
   Word waiter = 0;
-  Word ahead = 0;              // The fiber of the nearest earlier waiter without a limit.
+  Word ahead = 0;              // The nearest fiber ahead in the list whose wait has no limit.
   std::uint32_t owner = 0;     // A LockOwner's digest.
   bool has_one_owner = false;  // The mutex is locked, and not by readers.
 
@@ -62,17 +62,17 @@ constexpr std::size_t kWaker = offsetof(Waiter, waker) / sizeof(Word);
 constexpr std::size_t kClaim = offsetof(Waiter, claim) / sizeof(Word);
 constexpr std::size_t kFlags = offsetof(Waiter, linked) / sizeof(Word);
 
-// A copy of an object's lock and list.
+// A copy of the lock state and the list of waiters of an object.
 struct ListView {
   std::uint32_t owner = 0;
   bool has_one_owner = false;
-  std::unordered_map<Word, Word> waiters;  // Each value is a ParkedWait::ahead.
+  std::unordered_map<Word, Word> waiters;  // Maps a Waiter to its ParkedWait::ahead.
 };
 
 void read_state(Word lock, ListView& view) noexcept {
   std::array<std::uint32_t, 2> words{};
   if (!base::read_memory(address_of(lock - kMutexStateBytes), words.data(), sizeof words)) return;
-  // The second word contains the lock byte, 0 if the lock is free, and three bytes of a LockOwner.
+  // The second word contains the lock byte (0 if the lock is free) and three bytes of a LockOwner.
   constexpr std::uint32_t kLockBits = 0xff;
   if ((words[0] & kMutexIsLocked) == 0 || (words[1] & kLockBits) != 0) return;
   view.has_one_owner = true;
@@ -93,7 +93,7 @@ ListView read_list(Word lock, WaitReason reason) {
     if (words[kClaim] == 0) ahead = words[kWaker];
     waiter = words[kNext];
   }
-  // While the lock is held, the list may change, or the last waiter may still run on its stack.
+  // While the lock is held, the list may change, or the last waiter may not have parked yet.
   if (!base::read_memory(address_of(lock), &is_locked, 1) || is_locked != 0) view.waiters.clear();
   if (reason == WaitReason::mutex || is_shared_lock(reason)) read_state(lock, view);
   return view;
@@ -111,13 +111,13 @@ Word read_lowest(const Stack& stack) noexcept {
   return base::read_memory(&stack.lowest, &lowest, sizeof lowest) ? lowest : 0;
 }
 
-// The fibers that wait for other fibers, and the edges between them. Relaxed throughout: states,
-// numbers and digests may be stale, so look_again() checks each cycle.
+// The fibers that wait for other fibers, and the edges between them. Relaxed throughout: the
+// states, numbers and digests of fibers may be stale, so look_again() checks each cycle.
 class WaitGraph {
  public:
   WaitGraph(std::int64_t now, std::size_t most) : now_(now), most_(most) {}
 
-  // Must be called with each record.
+  // Must be called once for each record.
   void add(Fiber& fiber) {
     if (!is_waiting(fiber) || !may_be_in_cycle(fiber) || nodes_.size() > most_) return;
     mark_waiting(fiber, now_);
@@ -153,8 +153,8 @@ class WaitGraph {
       fibers_.emplace(word_of(nodes_[i].fiber), i);
     }
   }
-  // If wants_owners() returns true after read_waits(), count_owner() must be called with each
-  // record. An owner is known if no other fiber has the same digest.
+  // If wants_owners() returns true after read_waits(), count_owner() must be called for each
+  // record. A digest identifies the owner of a lock only if a single fiber has this digest.
   [[nodiscard]] bool wants_owners() const noexcept { return !owners_.empty(); }
   void count_owner(const Fiber& fiber) {
     const Stack* stack = fiber.stack.load(detail::acquire);  // [bound]
@@ -185,7 +185,7 @@ class WaitGraph {
     bool is_in_cycle = false;
   };
   struct Owner {
-    std::size_t count = 0;  // Fibers with this digest.
+    std::size_t count = 0;  // The number of fibers with this digest.
     std::optional<std::size_t> node = {};
   };
   struct Step {
@@ -198,8 +198,9 @@ class WaitGraph {
     if (found != owners_.end()) found->second.node = node;
   }
 
-  // Reads the fiber's stack. The Departure of the fiber's switch contains the lock that is unlocked
-  // after the switch. The Waiter is in a frame of the call that waits without a limit.
+  // Finds the lock and the Waiter on the fiber's stack. The Departure of the last switch contains
+  // the lock's address, because the lock is released after the switch. If the wait has no limit, a
+  // frame holds the Waiter.
   [[nodiscard]] ParkedWait read_wait(const Node& node) {
     if (!image_->copy_parked(*node.stack)) return {};
     const auto words = std::span(image_->words).first(image_->count);
@@ -229,11 +230,11 @@ class WaitGraph {
     return list->second;
   }
 
-  // Returns the fibers for which the node waits: each of them must first end or unlock.
+  // Returns the fibers that must end or unlock a mutex before the node's fiber can continue.
   [[nodiscard]] std::vector<std::size_t> edges_of(const Node& node) const {
     std::vector<std::size_t> edges;
     if (node.is_inlining) {
-      // If the header is gone, `lowest` may be any address, even an address above the header.
+      // If the header has been overwritten, `lowest` may even be an address above the header.
       const auto is_below = [&](const auto& header) { return header.first < word_of(node.stack); };
       for (auto at = headers_.lower_bound(node.lowest); at != headers_.end() && is_below(*at);
            ++at) {
@@ -256,8 +257,9 @@ class WaitGraph {
     return edges;
   }
 
-  // The fiber waits for each earlier waiter without a limit. A writer also waits for each owner; a
-  // reader also waits for an owner that is a writer.
+  // The fiber waits for all waiters without a limit that precede it in the list. An edge to the
+  // nearest one suffices, because that waiter waits for the others. A writer also waits for each
+  // owner; a reader also waits for an owner that is a writer.
   [[nodiscard]] std::vector<std::size_t> edges_of_shared(const Node& node) const {
     std::vector<std::size_t> edges;
     const auto add = [&edges](const auto& nodes, auto key) {
@@ -296,9 +298,8 @@ class WaitGraph {
     }
   }
 
-  // The last fiber on the path waits for `first`, which is also on the path. If cycles share a
-  // fiber, the search records only the first of them, because a fiber may wait for thousands of
-  // fibers that all wait for it.
+  // The last fiber on the path waits for `first`, which is also on the path. The search
+  // records only one cycle per fiber, because a fiber may be in thousands of cycles.
   void add_cycle(std::size_t first, const std::vector<Step>& path, std::vector<WaitCycle>& cycles) {
     WaitCycle cycle;
     const auto begin = std::ranges::find(path, first, &Step::node);
@@ -377,7 +378,7 @@ bool CycleWatch::step(const Census& census, std::int64_t now, bool is_about_to_r
     last_look_ = now;
     waits_then_ = waits;
   } catch (const std::bad_alloc&) {
-    last_look_ = now;  // The next look tries again.
+    last_look_ = now;  // The monitor tries again when the next search is due.
   }
   return true;
 }
@@ -388,8 +389,8 @@ bool CycleWatch::look(Deadline patience) {
   for (const WaitCycle& cycle : *found) {
     const auto first = std::ranges::min_element(cycle.members, {}, &WaitCycle::Member::id);
     if (std::ranges::find(reported_, first->id) != reported_.end()) continue;
-    // The cycle stays in the list even if a search misses it, which happens while its mutex is in
-    // use.
+    // The cycle stays in the list even if a later search misses it because a thread is using one of
+    // its mutexes.
     reported_.push_back(first->id);
     shared_.options().monitor.on_cycle(cycle);
   }

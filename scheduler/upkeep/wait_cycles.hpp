@@ -24,7 +24,7 @@ struct WaitCycle {
     const fibers::Fiber* fiber = nullptr;
     std::uint64_t id = 0;
     detail::WaitReason reason = detail::WaitReason::none;
-    std::chrono::nanoseconds age{};  // For how long the fiber has been parked: see parked_time().
+    std::chrono::nanoseconds age{};  // How long the fiber has been parked: see parked_time().
     fibers::Backtrace calls = {};    // Empty if an inlined child runs on the fiber's stack.
   };
   std::vector<Member> members;
@@ -43,10 +43,10 @@ struct WaitCycle {
 
 // Finds the cycles among the fibers of one scheduler. README.md, "Deadlocks of some fibers",
 // describes the method, and why it never raises a false alarm. It reports only one of several
-// cycles that share a fiber. It holds the lock of the records for some microseconds for each fiber
-// that may be in a cycle. If there are more than `most` such fibers, it finds no cycle. Returns
-// nothing if the lock was not free before `patience` ended. Plain threads only. Throws
-// std::bad_alloc.
+// cycles that share a fiber. It holds the records' lock for a few microseconds for each fiber that
+// may be in a cycle. If there are more than `most` such fibers, it does not search. Returns
+// std::nullopt if the lock does not become free before `patience` passes. Plain threads only.
+// Throws std::bad_alloc.
 [[nodiscard]] std::optional<std::vector<WaitCycle>> find_wait_cycles(Shared& shared,
                                                                      Deadline patience,
                                                                      std::size_t most);
@@ -62,11 +62,11 @@ class CycleWatch {
   bool step(const Census& census, std::int64_t now, bool is_about_to_rest) noexcept;
 
  private:
-  // Returns false if `patience` passed before the records' lock was free.
+  // Returns false if the records' lock does not become free before `patience` passes.
   [[nodiscard]] bool look(Deadline patience);
 
   Shared& shared_;
-  std::int64_t last_look_ = 0;  // When the last look, or the first step, took place.
+  std::int64_t last_look_ = 0;  // The time of the last search, or of the first step.
   std::size_t waits_then_ = 0;
   std::vector<std::uint64_t> reported_;  // The smallest fiber number of each reported cycle.
 };

@@ -21,7 +21,8 @@ namespace {
 //   I3  references_ counts the handle, the fiber, and the helper fiber that sets the timer for a
 //       plain thread.
 // Order
-//   [alarm]  release() (acq_rel, all sides): the last call sees all uses by the other owners.
+//   [alarm]  release() decrements references_ (acq_rel) -> the last release() decrements it
+//            (acq_rel): the object is deleted after all other owners' uses.
 class TimedTask final : public Alarm {
  public:
   TimedTask(Deadline deadline, Task&& task) noexcept
@@ -76,8 +77,8 @@ class TimedTask final : public Alarm {
     WEFT_INVARIANT(!wait_.has_begun(), "TimedTask I2: the wait begins once, and is not cancelled");
     if (!cancelled_) wait_.begin();
   }
-  // The fiber calls it. The task is moved out first, so that its captures are destroyed in this
-  // call, not with the last reference.
+  // The fiber calls this function. The task is moved out first, so that its captures are destroyed
+  // in this call, and not when the last reference is released.
   void run() {
     Task task = std::move(task_);
     const bool due = claim_.winner() == Claim::kClock;

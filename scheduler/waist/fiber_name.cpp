@@ -12,8 +12,8 @@ using scheduler::Worker;
 
 namespace {
 
-// Returns the header of the calling fiber's stack; null outside of fibers. Relaxed: the calling
-// fiber writes it.
+// Returns the header of the calling fiber's stack; null outside of fibers. Relaxed: the stack
+// of a running fiber does not change.
 fibers::Stack* stack_here() noexcept {
   Worker* worker = current_worker();
   fibers::Fiber* fiber = worker == nullptr ? nullptr : worker->current_fiber();

@@ -1,4 +1,4 @@
-// Finds the list of FiberLocal values: in the header of the fiber's stack, or in the thread.
+// Finds the list of FiberLocal values, which the header of the fiber's stack or the thread holds.
 #include <weft/detail/local_node.hpp>
 
 #include "scheduler/worker/current_worker.hpp"
@@ -8,8 +8,8 @@ namespace weft::detail {
 
 namespace {
 
-// This function is not inlined, because a fiber may move to another thread, and must not cache the
-// address.
+// This function is not inlined, because a fiber that has moved to another thread must not use a
+// cached address.
 [[gnu::noinline]] LocalNode*& thread_locals() noexcept {
   struct ThreadLocals {
     LocalNode* first = nullptr;
@@ -27,7 +27,7 @@ LocalNode*& locals() noexcept {
   // stack.
   fibers::Fiber* fiber = worker == nullptr ? nullptr : worker->current_fiber();
   if (fiber == nullptr) return thread_locals();
-  return fiber->stack.load(relaxed)->locals;  // Relaxed: the calling fiber writes it.
+  return fiber->stack.load(relaxed)->locals;  // Relaxed: a running fiber's stack never changes.
 }
 
 }  // namespace weft::detail

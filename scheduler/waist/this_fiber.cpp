@@ -73,7 +73,8 @@ bool sleep_until(Deadline deadline, const Until& until) noexcept {
 
 std::uint64_t id() noexcept {
   const fibers::Stack* stack = current_stack();
-  return stack == nullptr ? 0 : stack->fiber_id.load(detail::relaxed);  // Relaxed: its own write.
+  // Relaxed: the number of a running fiber does not change.
+  return stack == nullptr ? 0 : stack->fiber_id.load(detail::relaxed);
 }
 
 // Never inlined, so that the caller's whole frame is above the frame of this function.

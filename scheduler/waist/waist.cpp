@@ -59,14 +59,14 @@ struct TimedPark {
   }
 };
 
-// This function is not inlined, so that a fiber saves no registers for it.
+// This function is not inlined, because park() would then save more registers, even in a fiber.
 [[gnu::noinline]] void park_thread(After after, WaitReason reason) noexcept {
   ThreadSeat& seat = thread_seat();
   const bool counted = scheduler::ends_from_inside(reason);
   seat.counted = counted;
   after.call(after.argument);
-  // The thread counts as parked only now, because `after` may wake other callers. The condition is
-  // a local variable, because the waker may already be reading the field of the seat.
+  // The thread counts as parked only after the call of `after`, because `after` may still wake
+  // other callers.
   if (counted) scheduler::ParkedThreads::begin();
   (void)seat.parker.park_until(Deadline::never());
 }
@@ -92,8 +92,8 @@ Claim::Winner park_thread_until(After after, WaitReason reason, Deadline deadlin
 
 }  // namespace
 
-// The next two functions must not be inlined, because dumps use the return address to show which
-// code spawned the fiber.
+// Dumps show which code spawned a fiber. The next two functions must not be inlined, so that their
+// return addresses are in that code.
 [[gnu::noinline]] void spawn(Task&& task) {
   shake::delay();
   const void* caller = __builtin_return_address(0);
@@ -165,7 +165,7 @@ void wake(Waker waker) noexcept {
   if (worker == nullptr || &worker->shared() != owner || shake::chance(shake::Point::wake_apart)) {
     owner->make_ready_from_outside(fiber);
   } else if (worker->current_fiber() == nullptr || shake::chance(shake::Point::wake_last)) {
-    worker->make_ready_last(fiber);  // The poller wakes many fibers, in the order of events.
+    worker->make_ready_last(fiber);  // Keeps the order in which a poll found the events.
   } else {
     worker->make_ready(fiber);
   }
@@ -188,7 +188,7 @@ void give_way() noexcept {
 void yield() noexcept {
   shake::delay();
   Worker* worker = current_worker();
-  // A handler of the runtime runs on a worker's own stack, and cannot yield to a fiber.
+  // A handler of the runtime runs on a worker's own stack, so it is no fiber that could yield.
   if (worker != nullptr && worker->current_fiber() != nullptr) {
     worker->yield();
     go_on_later();

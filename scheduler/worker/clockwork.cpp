@@ -13,9 +13,9 @@ using detail::relaxed;
 using fibers::Fiber;
 
 // Wakes the first fibers of a chain of due sleepers, and sets `first` to the next fiber of the
-// chain. At most the capacity of a ring is woken, so that other workers can help before the whole
-// chain is woken. The function queues the woken fibers together, so that it takes a lock only once.
-// It does not read their stacks, which are being prefetched.
+// chain. Wakes at most as many fibers as a ring can hold, so that other workers can help before the
+// whole chain is woken. The function queues the woken fibers together, so that it takes a lock only
+// once. It prefetches their stacks but does not read them, because a read would wait for memory.
 std::size_t Clockwork::wake_sleepers(Fiber*& first) noexcept {
   Chain due;
   std::size_t woken = 0;

@@ -22,8 +22,8 @@ class Clockwork {
   [[nodiscard]] bool run_all() noexcept;
   [[nodiscard]] bool has_due() const noexcept;
   // Returns the earlier of `limit` and the time at which the holder of the watch must run the
-  // earliest timer. Timers of awake workers also count, because an awake worker may run a fiber for
-  // a long time.
+  // earliest timer. Timers of awake workers are included, because an awake worker may run a fiber
+  // for a long time.
   [[nodiscard]] Deadline earliest(Deadline limit) const noexcept;
 
  private:

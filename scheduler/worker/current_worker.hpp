@@ -7,11 +7,12 @@ namespace weft::scheduler {
 class Worker;
 }
 
-// A worker thread has it set from its start to its end. Only current_worker() reads it: elsewhere a
-// compiler may keep its address across a switch, although the fiber may change threads.
+// Non-null in workers' threads. Only current_worker() reads this variable. In other functions, the
+// compiler could keep its address across a switch, although the fiber may then be on another
+// thread.
 extern "C" {
 extern __thread weft::scheduler::Worker* weft_current_worker;
-// The turn of a thread that is not a worker. It ends only if locks record their owners.
+// The Turn of plain threads. Its flag `over` is set only while locks record their owners.
 extern weft::detail::Turn weft_endless_turn;
 }
 
@@ -32,7 +33,7 @@ namespace weft::scheduler {
   return worker;
 }
 #else
-// Not inlined, so that its thread-pointer arithmetic cannot be shared between calls.
+// Not inlined: otherwise, the compiler could reuse a thread pointer from before a switch.
 [[nodiscard]] Worker* current_worker() noexcept;
 #endif
 

@@ -1,4 +1,4 @@
-// The numbers of fibers.
+// Gives each fiber a number.
 #pragma once
 
 #include <cstdint>
@@ -20,9 +20,9 @@ class FiberIds {
  private:
   static constexpr std::uint64_t kBlock = 1 << 16;
 
-  // Returns the first number of a block that no worker of the process has had. The number is never
+  // Returns the first number of a block that no worker of the process has used. The number is never
   // 0 or another multiple of kBlock, because take() treats a multiple as a used-up block. Inlined,
-  // so that a function that takes a number saves no registers for a call.
+  // so that a caller of take() saves no registers for a call.
   [[nodiscard, gnu::always_inline]] static std::uint64_t take_block() noexcept {
     static detail::Atomic<std::uint64_t> blocks{0};
     return blocks.fetch_add(1, detail::relaxed) * kBlock +

@@ -120,7 +120,7 @@ auto Loop::while_parked(Wait wait) noexcept {
   return wait();
 }
 
-// Waits until there is a fiber to run, and returns the fiber; nullptr when the scheduler stops.
+// Waits for a fiber to run, and returns that fiber. Returns nullptr when the scheduler stops.
 Fiber* Loop::find_work() noexcept {
   for (;;) {
     if (worker_.takes_look()) {
@@ -137,8 +137,9 @@ Fiber* Loop::find_work() noexcept {
     if (searcher_.take_injected()) continue;
     if (shared_.stack_shortage().anyone_waits() && serve_stack_waits()) [[unlikely]]
       continue;
-    // A poll is cheaper than a search, so it comes first. A worker that was called must search for
-    // work at once, and a worker that will not search sees events in its sleep.
+    // A poll is cheaper than a search, so it comes first. A worker that was woken for work searches
+    // at once, without a poll. A worker that will not search needs no poll, because sleeping
+    // workers wait for events.
     if (!searching_ && is_search_worthwhile()) {
       poll(machine_now());
       if (desk_.has_work_hint() || !desk_.pinned.empty_hint()) continue;
@@ -166,7 +167,7 @@ Fiber* Loop::take_chosen() noexcept {
   return fiber;
 }
 
-// Alternately takes a pinned fiber, and a fiber of the queue.
+// Alternately takes a pinned fiber and a fiber from the queue.
 Fiber* Loop::take_own_work() noexcept {
   if (shared_.options().simulation != nullptr) [[unlikely]]
     return take_chosen();
@@ -175,7 +176,7 @@ Fiber* Loop::take_own_work() noexcept {
   return fiber;
 }
 
-// Returns the time at which this worker, if it sleeps, wakes up without an event or an unpark.
+// Returns the time until which this worker may sleep if no event or unpark wakes it.
 Deadline Loop::sleep_limit() noexcept {
   Deadline limit = Deadline::never();
   DeadlockWatch& watch = shared_.deadlock_watch();
@@ -192,8 +193,8 @@ Deadline Loop::sleep_limit() noexcept {
   return worker_.stack_waits().prepare_for_sleep(limit, now);
 }
 
-// Without a monitor no thread wakes this worker for fibers that another awake worker has queued and
-// does not run.
+// Without a monitor, no thread wakes this worker for fibers that another awake worker has queued
+// but does not run.
 bool Loop::must_look_itself() const noexcept {
   const unsigned itself = shared_.is_asleep(desk_) ? 0 : 1;
   return !shared_.options().monitor.enabled && shared_.awake_hint() > itself;
@@ -230,7 +231,7 @@ void Loop::note_sleep() noexcept {
   shared_.quiescence().worker_sleeps();
 }
 
-// Called when a sleep has timed out: serves fibers that wait for stacks, frees memory, and searches
+// Called when a sleep has timed out. Serves fibers that wait for stacks, frees memory, and searches
 // for deadlocks. Returns true if it may have created work.
 bool Loop::do_chores() noexcept {
   if (shared_.stack_shortage().anyone_waits() && serve_stack_waits()) return true;
@@ -239,8 +240,8 @@ bool Loop::do_chores() noexcept {
   return report_deadlock();
 }
 
-// A worker that is not needed any more leaves its fibers to other workers. Returns when the monitor
-// ends the rest, when a pinned fiber arrives, or when the scheduler stops.
+// Makes this worker inactive, and moves its fibers to the inject queue. Returns when the monitor
+// needs the worker again, when a pinned fiber arrives, or when the scheduler stops.
 void Loop::rest() noexcept {
   for (Chain chain = desk_.queue.take_all(); Fiber* fiber = chain.take_first();) {
     shared_.inject_queue().push(*fiber);
@@ -248,9 +249,8 @@ void Loop::rest() noexcept {
   worker_.empty_caches();
   const bool was_on_watch = shared_.deadlock_watch().pass_on(desk_.index);
   leave(*this);
-  // leave() does not wake a worker that is about to sleep. If such a worker has still seen this
-  // worker on watch for deadlocks, it does not take over the watch. Worker 0, which never leaves,
-  // takes over.
+  // leave() does not wake a worker that is about to sleep. If such a worker has missed pass_on(),
+  // it does not take over the watch for deadlocks. Worker 0, which is always active, takes it over.
   if (was_on_watch) shared_.desk(0).unpark();
   desk_.begin_rest();
   while_parked([this] {
@@ -268,7 +268,7 @@ void Loop::rest() noexcept {
 }
 
 // Frees unused memory in small steps, until there is work. Checks for work before each step,
-// because no thread notifies this worker of work.
+// because other threads do not notify a worker that is awake.
 void Loop::give_memory_back() noexcept {
   while (!shared_.has_work_hint() && !shared_.stopping() && !desk_.timers.due_hint(machine_now())) {
     if (!shared_.stores().trim_some()) return;
@@ -281,14 +281,15 @@ void Loop::give_memory_back() noexcept {
   DeadlockWatch& watch = shared_.deadlock_watch();
   const auto& report = shared_.options().on_deadlock;
   if (!watch_pauses_.next().passed() || !watch.is_on_watch(desk_.index)) return false;
-  // No deadlock is possible without fibers. The next fiber wakes a worker, which goes on watch.
+  // No deadlock is possible without fibers. The worker that the next spawn wakes will restart the
+  // search.
   if (!report || shared_.live() == 0) {
     watch_pauses_.stop();
     return false;
   }
   const DeadlockWatch::Finding found = watch.find(desk_.index);
   if (found == DeadlockWatch::Finding::waiting) {
-    watch_pauses_.stop();  // A worker that is woken restarts the pauses.
+    watch_pauses_.stop();  // A worker that goes to sleep schedules the next search for deadlocks.
     return false;
   }
   watch_pauses_.lengthen();

@@ -14,8 +14,9 @@ namespace weft::scheduler {
 
 // The loop of a worker's thread runs on the thread's own stack. It finds the next fiber and enters
 // it. The worker returns to the loop when its queue has no fiber, or a look is due. The loop takes
-// fibers of the worker's queue, then fibers from outside, then fibers that it can steal; otherwise
-// the worker sleeps. Owner: the worker's thread. Relaxed: counts.
+// fibers from the worker's own queues, then from the inject queue, and then from other workers. If
+// it finds none, the worker sleeps. Owner: the worker's thread. Relaxed: the accessed values are
+// counts and flags, which publish no other data.
 class Loop {
  public:
   Loop(Shared& shared, unsigned index);
@@ -56,7 +57,7 @@ class Loop {
   auto while_parked(Wait wait) noexcept;
 
   [[nodiscard]] fibers::Fiber* find_work() noexcept;
-  // Returns true if the worker may leave and no pinned fiber needs the worker.
+  // Returns true if the worker may rest: it is not permanent, and no pinned fiber needs it.
   [[nodiscard]] bool is_free_to_leave() const noexcept;
   void prepare_for_run() noexcept;
   [[nodiscard]] fibers::Fiber* take_chosen() noexcept;

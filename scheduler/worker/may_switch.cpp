@@ -7,7 +7,7 @@
 namespace weft::scheduler {
 
 void refuse_switch(const fibers::Stack& stack, const char* reason) noexcept {
-  // Relaxed: the calling fiber writes it.
+  // Relaxed: the number does not change while the fiber runs.
   const auto id = static_cast<unsigned long long>(stack.fiber_id.load(detail::relaxed));
   char sentence[128];
   (void)std::snprintf(sentence, sizeof sentence, "fiber %llu '%s' parked or yielded %s", id,

@@ -12,24 +12,25 @@
 namespace weft::scheduler {
 
 // Decides when a worker performs a look, when it calls another worker for help, and whether its
-// fibers run for a long time. All times are nanoseconds. The worker passes the time, which it has
-// already read. Owner: the worker.
+// fibers run for a long time. All times are in nanoseconds. The caller passes the time, because the
+// worker has already read the clock. Owner: the worker.
 //
 // A call for help costs both workers about 10 us. It is useless if the caller has run the waiting
-// fibers before the called worker arrives. Therefore a pause follows each call whose use is
-// uncertain. The pauses double until the worker has measured that fibers do wait.
+// fibers before the called worker arrives. After a call that may be useless, the worker therefore
+// makes no further call for some time. This time doubles with each such call until the worker has
+// measured that fibers do wait.
 class Pace {
  public:
-  // Without a monitor all runs count as long, because no other thread does what the worker
-  // postpones. In a simulation a look follows every decision: `most_decisions` is 1 there.
+  // Without a monitor, all runs count as long, because no other thread does the work that a worker
+  // postpones. In a simulation, `most_decisions` is 1, so a look follows every decision.
   Pace(std::int64_t now, bool is_monitored,
        std::uint32_t most_decisions = tuning::kMostDecisions) noexcept
       : most_decisions_(most_decisions),
         last_look_(now),
         expects_long_runs_until_(is_monitored ? 0 : kForever) {}
 
-  // Must be called after the worker has slept until `now`. Idle time does not count towards the
-  // pace of the fibers that follow.
+  // Must be called after the worker has slept until `now`. Idle time does not count toward the pace
+  // of the fibers that follow.
   void resume(std::int64_t now, std::uint64_t switches) noexcept {
     allotted_ = most_decisions_;
     last_look_ = now;
@@ -45,7 +46,7 @@ class Pace {
     [[nodiscard]] bool average(std::int64_t each) const noexcept {
       return elapsed >= each * (runs + 1);
     }
-    // Returns whether `queued` fibers, at this pace, need longer than `patience`.
+    // Returns whether `queued` fibers, at this pace, take longer than `patience`.
     [[nodiscard]] bool exceeds(std::int64_t patience, std::int64_t queued) const noexcept {
       if (queued == 0) return false;
       return runs == 0 ? elapsed >= patience : queued * elapsed >= patience * runs;
@@ -64,7 +65,7 @@ class Pace {
   // `period` at the pace of `progress`.
   [[nodiscard]] std::uint32_t allot(const Progress& progress, std::int64_t period) noexcept {
     if (progress.elapsed * most_decisions_ <= period * progress.runs || most_decisions_ == 1) {
-      allotted_ = most_decisions_;  // Short runs make looks frequent; this branch saves a division.
+      allotted_ = most_decisions_;  // In this common case, no division is needed.
     } else {
       const std::int64_t fitting = period * progress.runs / progress.elapsed;
       allotted_ = static_cast<std::uint32_t>(std::max<std::int64_t>(fitting, 1));
@@ -74,9 +75,9 @@ class Pace {
   [[nodiscard]] std::uint32_t allotted() const noexcept { return allotted_; }
   [[nodiscard]] std::int64_t last_look() const noexcept { return last_look_; }
 
-  // Returns whether the looks show that `queued` fibers wait for longer than `patience`. The thread
-  // may have been preempted before one look; so if runs are short, two successive looks must show
-  // the wait.
+  // Returns whether the looks show that `queued` fibers wait for longer than `patience`. If runs
+  // are short, two successive looks must show the wait, because the thread may have been preempted
+  // before one of them.
   [[nodiscard]] bool finds_waiting(std::int64_t patience, std::size_t queued) noexcept {
     const bool waits = last_.exceeds(patience, static_cast<std::int64_t>(queued));
     const bool waited = std::exchange(waits_, waits);
@@ -84,7 +85,7 @@ class Pace {
   }
 
   // Must be called after a fiber has run for a long time or has been blocked. The next fibers may
-  // do likewise.
+  // also run for a long time or be blocked.
   void note_long_run(std::int64_t now) noexcept {
     expects_long_runs_until_ = std::max(expects_long_runs_until_, now + tuning::kLongRunMemory);
     note_waiting();
@@ -93,7 +94,8 @@ class Pace {
     return now < expects_long_runs_until_;
   }
 
-  // Returns whether `queued` fibers that became ready at once take longer than a fiber should wait.
+  // Returns whether, if `queued` fibers are ready at the same time, some of them would wait too
+  // long.
   [[nodiscard]] bool expects_wait(std::size_t queued) const noexcept {
     return last_.exceeds(tuning::kPatience, static_cast<std::int64_t>(queued)) ||
            (queued != 0 && expects_long_runs(last_look_));
@@ -108,8 +110,8 @@ class Pace {
     next_call_ = now + pause_;
     pause_ = std::min(pause_ * 2, tuning::kLongestCallPause);
   }
-  // Must be called if the scheduler has no other worker. Until the next look, the worker then calls
-  // for no help.
+  // Must be called if the scheduler has no other worker. Until the next look, the worker then does
+  // not call for help.
   void note_alone() noexcept { may_call_ = false; }
   // Must be called after the worker has measured that fibers wait for a long time.
   void note_waiting() noexcept {

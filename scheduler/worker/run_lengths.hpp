@@ -11,9 +11,9 @@
 namespace weft::scheduler {
 
 // Distinguishes long runs from short runs whose thread had to wait for a processor, or was stopped
-// by a debugger or a tracer. A system call shows the difference, but would cost more than it saves
-// if made for each run. The worker makes this call only occasionally, and only if runs seem to be
-// long. Owner: the worker; times are nanoseconds.
+// by a debugger or a tracer. A system call shows the difference, but a call for each run would cost
+// more than it saves. The worker makes this call only occasionally, and only if runs seem to be
+// long. Owner: the worker. Times are in nanoseconds.
 class RunLengths {
  public:
   // Evaluates the result of a look. Returns true if the runs have indeed been long.
@@ -26,8 +26,8 @@ class RunLengths {
       return std::exchange(preemptions_, preemptions) == preemptions;
     }
     if (suspicions_++ % tuning::kSuspicionsPerQuestion != 0) return false;
-    // In runs of this length, the fiber may have computed, or its thread may have been stopped. The
-    // processor time between looks distinguishes the two cases.
+    // Runs appear this long if the fibers need so much processor time, or if their thread has been
+    // stopped. The processor time between looks distinguishes the two cases.
     const std::int64_t used = base::thread_processor_time();
     const std::int64_t each =
         (used - std::exchange(used_, used)) / static_cast<std::int64_t>(std::exchange(looks_, 0));

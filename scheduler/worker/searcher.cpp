@@ -37,7 +37,7 @@ Searcher::Searcher(Worker& worker, Clockwork& clockwork, Shared& shared)
       shared_(shared),
       thief_(shared.most_workers(), (desk_.index + 1 + shake::seed()) * 0x9E3779B97F4A7C15ULL) {}
 
-// Steals for a searcher, whose queue is empty. Returns the number of stolen fibers.
+// Steals fibers for a searcher, whose own queue is empty. Returns the number of stolen fibers.
 std::size_t Searcher::steal_from(Desk& victim, std::int64_t now) noexcept {
   LocalQueue& theirs = victim.queue;
   if (!theirs.is_open() || shake::chance(shake::Point::pass_by)) return 0;
@@ -106,14 +106,14 @@ Fiber* Searcher::look_everywhere(std::int64_t now) noexcept {
 }
 
 // Returns whether another worker may have work, or soon create some. A sleeping worker creates no
-// work until an event of the kernel wakes it.
+// work until a kernel event wakes it.
 bool is_search_worthwhile(Shared& shared) noexcept {
   if (shared.awake_hint() <= 1) return false;
   return !shared.events().watches_anything() || shared.has_work_hint();
 }
 
-// Returns how long a searcher checks the other workers. A searcher does not see the kernel's
-// events, so if descriptors are watched, it should soon sleep in the event source. In this case it
+// Returns how long a searcher keeps checking the other workers. A searcher does not see kernel
+// events, so it should soon sleep in the event source if descriptors are watched. In this case, it
 // checks only twice, to measure the pace of workers that have work.
 std::int64_t search_time(Shared& shared) noexcept {
   return shared.events().watches_anything() ? tuning::kBetweenLooks : tuning::kSearchTime;

@@ -1,4 +1,4 @@
-// Takes work from other workers, as a thief and as a visitor.
+// Lets a worker take work from other workers.
 #pragma once
 
 #include <cstddef>
@@ -12,20 +12,20 @@ namespace weft::scheduler {
 
 // Returns whether another worker may have work, or soon create some.
 [[nodiscard]] bool is_search_worthwhile(Shared& shared) noexcept;
-// Returns how long a searcher checks the other workers, in nanoseconds.
+// Returns how long, in nanoseconds, a searcher keeps checking the other workers.
 [[nodiscard]] std::int64_t search_time(Shared& shared) noexcept;
 
-// Carries out the decisions of its Thief. Owner: the worker.
+// Searches or visits other workers. Its Thief decides what to take from them. Owner: the worker.
 class Searcher {
  public:
   Searcher(Worker& worker, Clockwork& clockwork, Shared& shared);
 
-  // Searches the other workers for work during search_time(). Returns null if it finds no work.
+  // Searches the other workers for search_time() nanoseconds. Returns null if it finds no work.
   [[nodiscard]] fibers::Fiber* search_for_a_while() noexcept;
   // A worker that has work calls this function at a look. Runs overdue timers of other workers, and
-  // takes fibers that would wait longer there than here.
+  // takes fibers that this worker can run sooner.
   void visit_others(std::int64_t now) noexcept;
-  // Takes all fibers of the inject queue. Returns false if that queue is empty.
+  // Moves all fibers from the inject queue to this worker's queue. Returns false if there are none.
   [[nodiscard]] bool take_injected() noexcept;
 
  private:

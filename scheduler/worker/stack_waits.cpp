@@ -11,8 +11,8 @@ namespace weft::scheduler {
 using fibers::Fiber;
 using fibers::Stack;
 
-// While other fibers wait for a stack of this size, this function takes only cached stacks, because
-// a stack from the system should go to a waiting fiber.
+// While other fibers wait for a stack of this size, takes only cached stacks, because a stack from
+// the system should go to a waiting fiber.
 Stack* StackWaits::take_stack(const Fiber& fiber) noexcept {
   const unsigned size_class = fiber.stack_class();
   if (shared_.stack_shortage().anyone_waits_for(size_class)) [[unlikely]]

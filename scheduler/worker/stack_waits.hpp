@@ -38,7 +38,7 @@ class StackWaits {
   // Gives cached stacks to waiting fibers, and requests stacks from the system if a request is due.
   // Must be called on the idle stack.
   void serve() noexcept;
-  // Returns the earlier of `limit` and the time at which this worker must make the next request to
+  // Returns the earlier of `limit` and the time at which this worker must next request stacks from
   // the system.
   [[nodiscard]] Deadline prepare_for_sleep(Deadline limit, std::int64_t now) noexcept;
 

@@ -27,7 +27,7 @@ Thief::Loot Thief::look(unsigned victim, const Sight& sight, std::int64_t now) n
   const std::int64_t elapsed = now - before.time;
   if (elapsed > tuning::kLookIsOld) return {};
   const std::uint32_t run = sight.ring_head - before.ring_head;
-  // At the measured pace, the victim needs the time size * elapsed / run to run its fibers.
+  // At its recent pace, the victim needs size * elapsed / run nanoseconds to run the ring's fibers.
   const bool ring_waits =
       sight.ring_size > 0 && static_cast<std::int64_t>(run) * tuning::kWorthStealing <=
                                  static_cast<std::int64_t>(sight.ring_size) * elapsed;
@@ -42,9 +42,10 @@ bool Thief::begin_visits(std::int64_t now) noexcept {
   return true;
 }
 
-// Requires that the other worker has run the same fiber since `look`. That worker counts as stuck
-// if the visitor will soon have no work, or if that fiber computes or is blocked. A worker whose
-// thread merely waits for a processor is not stuck: the kernel will run it soon.
+// Requires that the other worker has run the same fiber since `look`. If the visitor will soon
+// run out of work, the other worker counts as stuck. Otherwise, it counts as stuck only if that
+// fiber is computing or is blocked. A worker whose thread is only waiting for a processor is not
+// stuck, because the kernel will run it soon.
 bool Thief::is_stuck(Look& look, const ThreadFacts& thread, bool is_done_soon,
                      std::int64_t now) noexcept {
   if (now - look.time < tuning::kVisitPeriod) return false;
@@ -60,8 +61,8 @@ bool Thief::is_stuck(Look& look, const ThreadFacts& thread, bool is_done_soon,
 Thief::Visit Thief::visit(unsigned other, const Sight& sight, const ThreadFacts& thread,
                           bool is_done_soon, std::int64_t now) noexcept {
   Look& look = looks_[other];
-  // The time is bounded, because at the first visit look.time is 0, and the product below must not
-  // overflow.
+  // The elapsed time is bounded so that the product below cannot overflow: at the first visit,
+  // look.time is 0.
   const std::int64_t elapsed = std::min(now - look.time, kLongestElapsed);
   const auto run = static_cast<std::int64_t>(sight.switches - look.switches);
   if (run != 0) look = remember(sight, now);

@@ -19,23 +19,23 @@ struct Sight {
   bool is_open = false;         // Whether thieves may access its queue.
   std::uint32_t ring_head = 0;  // Counts the fibers that have left its ring.
   std::uint32_t ring_size = 0;
-  std::int64_t queued = 0;  // All its queued fibers, except the next fiber.
+  std::int64_t queued = 0;  // The number of its queued fibers, not counting `next`.
   const fibers::Fiber* next = nullptr;
   std::uint64_t switches = 0;
-  // The time in nanoseconds at which its earliest timer is due.
+  // The time in nanoseconds at which the worker's earliest timer is due.
   std::int64_t next_timer = std::numeric_limits<std::int64_t>::max();
 };
 
 // Decides from which other workers a worker takes fibers, and how many. It stores its last view of
-// each other worker, to distinguish waiting work from work in progress. The worker carries out the
-// decisions. Owner: the worker; all times are nanoseconds.
+// each other worker, so that it can distinguish waiting work from work in progress. Searcher
+// carries out the decisions. Owner: the worker; all times are in nanoseconds.
 class Thief {
  public:
   // The scheduler has at most `workers` workers, including this worker.
   Thief(unsigned workers, std::uint64_t seed) : random_(seed), looks_(workers) {}
 
   // Returns a random index below `count`: the first worker to check. If there are many workers,
-  // each visits only some; the random choice ensures that every worker is visited.
+  // each visits only some others; the random choice ensures that every worker is visited.
   [[nodiscard]] unsigned choose_first(unsigned count) noexcept { return random_.below(count); }
 
   // --- A search, by a worker without work ---
@@ -44,18 +44,19 @@ class Thief {
   [[nodiscard]] bool prefers_new_fibers() noexcept { return random_.below(2) == 0; }
   // Returns whether the last look at that worker is old enough for another look.
   [[nodiscard]] bool may_look(unsigned victim, std::int64_t now) const noexcept;
-  // The fibers to take from the other worker: half of its ring, or its next fiber, which that
-  // worker usually runs soon itself.
+  // Which fibers to take from the other worker: half of its ring, or its next fiber. The next fiber
+  // is the second choice, because the other worker will usually run it soon.
   struct Loot {
     bool has_ring = false;
     bool has_next = false;  // Whether to take the next fiber if the ring yields none.
   };
-  // Must only be called if may_look() returns true.
+  // Must be called only if may_look() has returned true.
   [[nodiscard]] Loot look(unsigned victim, const Sight& sight, std::int64_t now) noexcept;
 
   // --- Visits, by a worker with work ---
 
-  // Returns whether visits to other workers are due; if so, the next visits are due a period later.
+  // Returns whether visits to other workers are due. If so, further visits become due one period
+  // later.
   [[nodiscard]] bool begin_visits(std::int64_t now) noexcept;
   // Which fibers to take from a worker that is stuck or has a longer queue.
   struct Relief {
@@ -79,15 +80,15 @@ class Thief {
                             bool is_done_soon, std::int64_t now) noexcept;
 
  private:
-  // The last view of another worker.
+  // What this worker saw at its last look at another worker.
   struct Look {
     std::int64_t time = 0;
     std::uint32_t ring_head = 0;
     std::uint64_t switches = 0;
     const fibers::Fiber* next = nullptr;
-    // The next two members are set once the worker seems to be stuck: the processor time of its
-    // thread at that moment, and the time at which the visitor last read the thread's state.
+    // The thread's processor time when is_stuck() first saw the current fiber; 0: not yet read.
     std::int64_t processor_time = 0;
+    // When the visitor last read the thread's state; 0: not yet.
     std::int64_t asked = 0;
   };
 

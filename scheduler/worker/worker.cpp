@@ -1,4 +1,4 @@
-// Switches from fiber to fiber: the code that runs on the fibers' own stacks.
+// The code that runs on the fibers' own stacks and switches between fibers.
 #include "scheduler/worker/worker.hpp"
 
 #include <exception>
@@ -23,7 +23,7 @@ using Departure = Recorder::Departure;
 
 namespace {
 
-// The bytes of stack that a parent uses between the check in run_in_place() and its child's task.
+// How many bytes of stack a parent uses between the check in run_in_place() and its child's task.
 constexpr std::size_t kFramesOfParent = 1 << 10;
 
 }  // namespace
@@ -86,8 +86,8 @@ inline void Worker::bind(Fiber& fiber, Stack& stack) noexcept {
   fiber.bind(stack);
 }
 
-// Binds the fiber to a stack on which this worker does not run. Clears the exceptions of the
-// stack's former user, because a switch to the stack would restore them.
+// Binds the fiber to a stack on which this worker is not running. Clears the exception state that
+// the stack's former user left, because a switch to the stack would restore it.
 void Worker::bind_to_switch(Fiber& fiber, Stack& stack) noexcept {
   stack.exceptions = {};
   bind(fiber, stack);
@@ -140,7 +140,7 @@ void Worker::yield() noexcept {
          &fiber});
 }
 
-// Switches to the idle stack, where the worker performs a look because the turn was long.
+// Switches to the idle stack, where the worker performs a look, because the turn is over.
 void Worker::give_way() noexcept {
   if (!desk_.begin_turn()) return;
   if (current_fiber()->stack.load(relaxed)->no_switch != 0) return;
@@ -153,14 +153,14 @@ void Worker::give_way() noexcept {
 
 void Worker::run_task(Fiber& fiber) {
   const auto& handler = shared_.options().on_exception;
-  // Without on_exception, no frame catches the exception. The process then ends with the throwing
-  // stack intact for the debugger.
+  // Without on_exception, no frame catches the exception. The process then ends while the stack of
+  // the throw is intact, so a debugger can show it.
   if (!handler) return fiber.task.run();
   WEFT_TRY { fiber.task.run(); }
   WEFT_CATCH_ALL { handler(std::current_exception()); }
 }
 
-// Completes the end of a fiber.
+// Frees the record of a fiber that has ended, and counts the fiber as finished.
 void Worker::retire(Fiber& fiber) noexcept {
   become_free(fiber);
   fibers_.give(fiber);
@@ -168,8 +168,8 @@ void Worker::retire(Fiber& fiber) noexcept {
 }
 
 // Ends `fiber` and returns the next fiber that is bound to `here`. It returns at once if the next
-// fiber is unstarted and can run on the same hot stack without a switch. Otherwise it returns once
-// this or another worker has taken this stack again.
+// fiber is unstarted and can run on the same hot stack without a switch. Otherwise the stack
+// becomes free, and the function returns when a worker runs another fiber on it.
 inline Fiber& Worker::end_fiber(Fiber& fiber, Stack& here) noexcept {
   check_may_switch(here);
   Worker& worker = *current_worker();
@@ -185,8 +185,8 @@ inline Fiber& Worker::end_fiber(Fiber& fiber, Stack& here) noexcept {
   return worker.give_stack(here, next);
 }
 
-// Continues with `next`, and frees the stack `here`. Once a worker has taken `here` again, returns
-// the fiber that is bound to that stack.
+// Continues with `next`, and frees the stack `here`. When a worker later runs another fiber on
+// `here`, this function returns that fiber.
 Fiber& Worker::give_stack(Stack& here, Fiber* next) noexcept {
   leave(Departure::ended, here, next,
         {[](void* given) noexcept {
@@ -200,8 +200,8 @@ Fiber& Worker::give_stack(Stack& here, Fiber* next) noexcept {
   return *here.fiber;
 }
 
-// Returns a fiber that the running fiber may run inlined: it was recently spawned here, and has not
-// started yet.
+// Returns a fiber that the running fiber may run inlined: one that was recently spawned here and
+// has not started; nullptr if there is none.
 Fiber* Worker::take_child(const void* target) noexcept {
   const std::uint8_t digest = Fiber::digest_of(target);
   return desk_.queue.take_recent(
@@ -216,16 +216,17 @@ bool Worker::run_in_place(const void* target, detail::WaitReason reason) noexcep
   Fiber& waiting = *current_fiber();
   Stack& stack = *waiting.stack.load(relaxed);
   check_may_switch(stack);
-  // A fiber that only forks and joins must not keep all other fibers waiting.
+  // Each inlined child counts as a decision, because a fiber that only forks and joins must not
+  // keep all other fibers waiting.
   const std::uint32_t left = desk_.decisions_left.load(relaxed);
   if (left <= 1) return false;
-  // An inlined child may end on another worker, and its parent would continue there.
+  // An inlined child may end on another worker, where a pinned parent must not continue.
   if (waiting.is_pinned()) return false;
   // The child must have at least as much room as on a separate stack.
   if (fibers::room_left(stack) < fibers::stack_bytes(default_size_class_) + kFramesOfParent)
     return false;
   Fiber* child = take_child(target);
-  // While take_child() ran, thieves may have seen fewer fibers than are queued.
+  // Announces the queued fibers, because thieves may have missed them while take_child() ran.
   announcer_.announce_work();
   if (child == nullptr) return false;
   desk_.decisions_left.store(left - 1, relaxed);
@@ -236,7 +237,7 @@ bool Worker::run_in_place(const void* target, detail::WaitReason reason) noexcep
 
 // Runs `child` to its end on the stack of `parent`, the caller. The child is a complete fiber: it
 // may park, and continue on another worker, with the parent's frames below its own. It therefore
-// has its own stack header, in this frame. The sanitizers see both fibers on one stack.
+// has its own stack header, in this frame. To the sanitizers, both fibers run on one stack.
 void Worker::run_inlined(Fiber& parent, Fiber& child) noexcept {
   Stack& below = *parent.stack.load(relaxed);
   Stack here;
@@ -248,7 +249,7 @@ void Worker::run_inlined(Fiber& parent, Fiber& child) noexcept {
   worker->bind(child, here);
   worker->desk_.recorder.runs(Departure::inlines, child);
   fibers::happens_after(&child);
-  // A catch clause of the parent must not catch an exception of the child.
+  // The parent's catch clauses must not catch an exception that the child throws.
   fibers::call_as_outermost(
       [](void* fiber) { current_worker()->run_task(*static_cast<Fiber*>(fiber)); }, &child);
   if (here.locals != nullptr) [[unlikely]]

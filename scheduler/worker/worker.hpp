@@ -22,8 +22,8 @@ namespace weft::scheduler {
 
 // Runs fibers one after another, in the order of LocalQueue. A fiber that parks or ends switches
 // directly to the next queued fiber, if any. For all other work (timers, polling, stealing,
-// sleeping) it switches to the idle stack, the thread's own stack, on which Loop runs. Owner: the
-// worker's thread, which alone can access the worker. Other threads access its desk.
+// sleeping), it switches to the idle stack: the thread's own stack, on which Loop runs. Owner: the
+// worker's thread. Other threads access only the worker's desk.
 class Worker {
  public:
   Worker(Shared& shared, unsigned index);
@@ -47,9 +47,9 @@ class Worker {
   [[nodiscard]] Desk& desk() noexcept { return desk_; }
   [[nodiscard]] Shared& shared() noexcept { return shared_; }
 
-  // This worker's thread calls the next functions, with a fiber to which no other thread refers.
-  // make_ready() makes the fiber run next, because the data that it waits for is hot in the cache.
-  // make_ready_last() makes the fiber run after all ready fibers.
+  // Only this worker's thread may call the next two functions, and no other thread may refer to the
+  // fiber. make_ready() makes the fiber run next, because the data that it waited for is hot in the
+  // cache. make_ready_last() makes the fiber run after all ready fibers.
   void make_ready(fibers::Fiber& fiber) noexcept;
   void make_ready_last(fibers::Fiber& fiber) noexcept;
   void add_timer(Timer& timer, Deadline deadline) noexcept {
@@ -71,8 +71,8 @@ class Worker {
   void end_thread() noexcept;
   // Runs the fiber, and the fibers that follow it, until the worker returns to the idle stack.
   void enter(fibers::Fiber& fiber) noexcept;
-  // The next functions take the work that was left to the idle stack: a look that is due, and a
-  // fiber that needs a stack.
+  // The next two functions take over the work that a fiber has left for the idle stack: a look that
+  // is due, and a fiber that needs a stack.
   [[nodiscard]] bool takes_look() noexcept { return std::exchange(look_due_, false); }
   [[nodiscard]] fibers::Fiber* take_handed_over() noexcept {
     return std::exchange(handed_over_, nullptr);
@@ -88,7 +88,7 @@ class Worker {
   static void stack_main(fibers::Arrival arrival);
 
  private:
-  // make_fiber() is always inlined, because each spawn uses it.
+  // make_fiber() is always inlined, because every spawn calls it.
   [[nodiscard, gnu::always_inline]] fibers::Fiber& make_fiber(detail::Task&& task,
                                                               std::uint8_t size_class,
                                                               const void* caller);

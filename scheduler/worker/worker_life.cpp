@@ -1,4 +1,4 @@
-// The beginning and the end of a worker and of its thread. Compiled for size.
+// How a worker and its thread begin and end. Compiled for size.
 #include <weft/detail/simulated.hpp>
 
 #include "base/lock_owners.hpp"

@@ -73,7 +73,7 @@ FIBER_TEST_CASE("Beast's asynchronous HTTP client and server exchange requests o
   answering.join();
 }
 
-FIBER_TEST_CASE("a Beast WebSocket exchanges messages with asynchronous calls and closes") {
+FIBER_TEST_CASE("a Beast WebSocket exchanges messages and closes with asynchronous calls") {
   asio::Context context;
   Sockets pair(context);
   auto echo = spawn(kLarge, [&] {

@@ -173,8 +173,8 @@ FIBER_TEST_CASE("use_fiber converts errors, exceptions and tuples as Asio's own 
 }
 
 FIBER_TEST_CASE(
-    "a deadline or a stop request cancels an operation, and the fiber waits for the operation's "
-    "end") {
+    "a deadline or a stop request cancels an operation, and the fiber waits until the operation "
+    "has ended") {
   asio::Context context;
   steady_timer timer(context.get_executor(), 24h);
   const auto cancel = [&] { timer.cancel(); };

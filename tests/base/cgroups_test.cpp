@@ -116,7 +116,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "the CPU quota of a version 1 cgroup applies when its container mounts the group as the root") {
+    "the CPU quota of a version 1 control group applies in a container that mounts the group as "
+    "its root") {
   Tree tree;
   tree.hybrid("/docker/c1", "/docker/c1").quota("/sys/fs/cgroup/cpu,cpuacct", "300000");
   CHECK(tree.groups().processors() == 3);

@@ -46,8 +46,8 @@ TEST_CASE("a full magazine that receives one more item returns a chain of its ol
 }
 
 TEST_CASE(
-    "a magazine does not use its shared store when its owner takes and returns two items at a "
-    "chain boundary") {
+    "a magazine does not use its shared store when its owner repeatedly takes and returns two "
+    "items") {
   Magazine magazine(2);
   std::vector<Item> items(3);
   for (Item& item : items) CHECK(magazine.give(item) == nullptr);

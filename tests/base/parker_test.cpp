@@ -49,7 +49,8 @@ TEST_CASE("a parker has no token and no waiter after a park has timed out") {
 }
 
 TEST_CASE(
-    "unpark() requests an interruption only while the parker's owner sleeps outside the parker") {
+    "unpark() requests an interruption only while the parker's owner is asleep outside the "
+    "parker") {
   Parker parker;
   REQUIRE(parker.begin_elsewhere());
   CHECK(parker.unpark());
@@ -88,8 +89,8 @@ TEST_CASE("writes before an unpark are visible after the park that the unpark en
 // The unparks come at random moments around the deadline. No token is lost, so the tokens that
 // parks took and the remaining tokens add up to the unparks.
 TEST_CASE(
-    "no unpark is lost in a race with a park's deadline or with an owner that sleeps outside the "
-    "parker") {
+    "no unpark is lost when it races with a park's deadline or with the start of a sleep outside "
+    "the parker") {
   weft::test::TestGuard guard("parker race");
   const int rounds = 2'000 / static_cast<int>(kSlowdown);
   Parker parker;

@@ -32,7 +32,9 @@ TEST_CASE("usable_processors() returns 1 for a thread that may use only one proc
   CHECK(weft::base::usable_processors() <= std::thread::hardware_concurrency());
 }
 
-TEST_CASE("usable_processors_hint() returns 0 when no descriptor is free to read the CPU quota") {
+TEST_CASE(
+    "usable_processors_hint() returns 0 when no file descriptor is free for reading the CPU "
+    "quota") {
   CHECK(weft::base::usable_processors_hint() == weft::base::usable_processors());
   CHECK(weft::base::online_processors() >= weft::base::usable_processors());
   const int lowest = ::dup(0);

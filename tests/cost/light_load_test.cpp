@@ -115,7 +115,7 @@ Costs measure_round(const weft::Runtime& runtime, const std::vector<int>& client
 TEST_SUITE_BEGIN("cost/light_load");
 
 THREAD_TEST_CASE_WITH(
-    "each request makes only one worker sleep once, regardless of the number of workers",
+    "workers sleep only once in total per request, regardless of the number of workers",
     {.workers = {1, 2, 4, 8, 16}, .monitored = true}) {
   const weft::base::shake::Still still;
   std::vector<int> clients;
@@ -136,7 +136,7 @@ THREAD_TEST_CASE_WITH(
 }
 
 THREAD_TEST_CASE_WITH(
-    "each 1 ms sleep of a fiber makes only one worker sleep once, regardless of the number of "
+    "workers sleep only once in total while a fiber sleeps for 1 ms, regardless of the number of "
     "workers",
     {.workers = {1, 2, 4, 8, 16}, .monitored = true}) {
   const weft::base::shake::Still still;

@@ -138,7 +138,7 @@ COST_TEST_CASE("a pool allocates no stop source unless a caller requests the poo
   CHECK(live(true) == live(false) + 1);
 }
 
-COST_TEST_CASE("the first wait for a pool in a process allocates no memory") {
+COST_TEST_CASE("a process's first wait for a pool allocates no memory") {
   CHECK(allocations_of_first_wait == 0);
 }
 

@@ -79,7 +79,7 @@ TEST_CASE(
   check_status(spawn_and_wait, spawn_and_wait, 0);
 }
 
-TEST_CASE("the system call counter of this test counts the calls that make new stacks") {
+TEST_CASE("the system call filter of this test kills a process that creates new stacks") {
   check_status([] {}, spawn_and_wait, -SIGSYS);
 }
 

@@ -125,10 +125,10 @@ DEADLOCK_TEST_CASE(
 DEADLOCK_TEST_CASE("the deadlock report shows a fiber that waits for a mutex",
                    "'left first' is parked: mutex", mutex(1))
 DEADLOCK_TEST_CASE(
-    "the deadlock report also shows the second of two fibers that wait for the same mutex",
+    "the deadlock report also shows the second of two fibers that wait for each other's mutexes",
     "'right first' is parked: mutex", mutex(2))
 DEADLOCK_TEST_CASE(
-    "a runtime with eight workers reports a deadlock of fibers that wait for each other's mutex",
+    "a runtime with eight workers reports a deadlock of fibers that wait for each other's mutexes",
     "'right first' is parked: mutex", mutex(8))
 DEADLOCK_TEST_CASE(
     "the deadlock report of a runtime with one worker shows which fibers wait for a wait group",

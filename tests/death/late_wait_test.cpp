@@ -43,8 +43,9 @@ DEATH_TEST_CASE("a send() that waits in a cancelled group writes a line to stder
   });
 }
 
-DEATH_TEST_CASE("a wait of a fiber whose context has already ended writes a line to stderr",
-                "waits on (semaphore) beyond the end of its context") {
+DEATH_TEST_CASE(
+    "an acquire() that begins to wait after the end of its context writes a line to stderr",
+    "waits on (semaphore) beyond the end of its context") {
   weft::run([] {
     weft::Semaphore none(0);
     weft::with_deadline(weft::Deadline::past(), [&] { none.acquire(); });
@@ -52,7 +53,7 @@ DEATH_TEST_CASE("a wait of a fiber whose context has already ended writes a line
 }
 
 DEATH_TEST_CASE(
-    "a lock() that still waits long after its context has ended writes a line to stderr",
+    "a lock() that is still waiting long after the end of its context writes a line to stderr",
     "waits on (mutex) beyond the end of its context") {
   weft::run([] {
     weft::Mutex mutex;

@@ -38,7 +38,7 @@ DEATH_TEST_CASE("unlocking a mutex twice from a plain thread ends the process",
   mutex.unlock();
 }
 
-DEATH_TEST_CASE("a writer's unlock of a mutex that readers hold ends the process",
+DEATH_TEST_CASE("calling unlock() on a shared mutex that readers hold ends the process",
                 "a shared mutex that no writer had was unlocked") {
   weft::run([] {
     weft::SharedMutex mutex;
@@ -53,14 +53,14 @@ DEATH_TEST_CASE("unlocking a shared mutex that is not locked ends the process",
   mutex.unlock();
 }
 
-DEATH_TEST_CASE("a reader's unlock of a mutex that a writer holds ends the process",
+DEATH_TEST_CASE("calling unlock_shared() on a shared mutex that a writer holds ends the process",
                 "a shared mutex that no reader had was unlocked") {
   weft::SharedMutex mutex;
   mutex.lock();
   mutex.unlock_shared();
 }
 
-DEATH_TEST_CASE("an unlock_shared() of a shared mutex that no reader holds ends the process",
+DEATH_TEST_CASE("calling unlock_shared() on a shared mutex that no reader holds ends the process",
                 "a shared mutex that no reader had was unlocked") {
   weft::run([] {
     weft::SharedMutex mutex;
@@ -79,7 +79,7 @@ DEATH_TEST_CASE("calling WaitGroup::done() more often than add() ends the proces
   });
 }
 
-DEATH_TEST_CASE("an extra call of WaitGroup::done() after a timed wait ends the process",
+DEATH_TEST_CASE("an extra call to WaitGroup::done() after a timed wait ends the process",
                 "WaitGroup::done() was called more often than") {
   weft::run([] {
     weft::WaitGroup group;
@@ -97,7 +97,7 @@ DEATH_TEST_CASE("counting a latch down below 0 ends the process",
   latch.count_down(2);
 }
 
-DEATH_TEST_CASE("more arrivals at a barrier than expected end the process",
+DEATH_TEST_CASE("arriving at a barrier more often than expected ends the process",
                 "more callers arrived at a Barrier than it expects: 3, with 2 missing of 2") {
   weft::run([] {
     weft::Barrier barrier(2);
@@ -110,7 +110,7 @@ DEATH_TEST_CASE("making a barrier for a negative number of callers ends the proc
   const weft::Barrier<> barrier(-1);
 }
 
-DEATH_TEST_CASE("waiting on a condition variable without the locked mutex ends the process",
+DEATH_TEST_CASE("waiting on a condition variable without holding its mutex ends the process",
                 "without its mutex locked") {
   weft::run([] {
     weft::Mutex mutex;

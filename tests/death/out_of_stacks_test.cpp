@@ -62,7 +62,7 @@ DEATH_TEST_CASE("the process ends when fibers wait for other fibers that cannot 
   all_are_there.set();
 }
 
-DEATH_TEST_CASE("the report of a stack shortage names the limit of the address space",
+DEATH_TEST_CASE("the report of a stack shortage names the address space limit",
                 "(ulimit -v = 1000000 KiB)") {
   limit_address_space();
   weft::Runtime runtime({.workers = 2});

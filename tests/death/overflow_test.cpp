@@ -102,7 +102,8 @@ DEATH_TEST_CASE("the stack overflow report names the type of the fiber's callabl
 }
 
 DEATH_TEST_CASE(
-    "the stack overflow report of an inlined child names the type of the child's callable",
+    "the stack overflow report of a child that runs in place names the type of the child's "
+    "callable",
     "runs _ZTSN12_GLOBAL__N_112DeepCallableE") {
   weft::run({.workers = 1}, [] { weft::spawn(DeepCallable()).join(); });
 }

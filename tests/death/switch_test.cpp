@@ -49,7 +49,7 @@ DEATH_TEST_CASE("sleeping inside the outer of two NoSwitch scopes ends the proce
   });
 }
 
-FIBER_TEST_CASE("a fiber in a NoSwitch scope may make every call that does not wait") {
+FIBER_TEST_CASE("a fiber in a NoSwitch scope may make any call that does not wait") {
   weft::Channel<int> channel(1);
   for (int i = 0; i < 100; ++i) {
     {

@@ -98,14 +98,16 @@ FIBER_TEST_CASE("an unwinder stops at the entry function of a fiber") {
   }
 }
 
-DEATH_TEST_CASE("the process ends with the throwing stack intact when a detached fiber throws",
-                "the throwing function is on the stack as often as it was called") {
+DEATH_TEST_CASE(
+    "an exception in a detached fiber ends the process before the fiber's stack is unwound",
+    "the throwing function is on the stack as often as it was called") {
   std::set_terminate(&report_stack_and_abort);
   weft::run([] { weft::go([] { weft::test::weft_test_function_that_throws(4); }); });
 }
 
-DEATH_TEST_CASE("the process ends with the throwing stack intact when a named fiber throws",
-                "the throwing function is on the stack as often as it was called") {
+DEATH_TEST_CASE(
+    "an exception in a named fiber ends the process before the fiber's stack is unwound",
+    "the throwing function is on the stack as often as it was called") {
   std::set_terminate(&report_stack_and_abort);
   weft::run(
       [] { weft::go({.name = "thrower"}, [] { weft::test::weft_test_function_that_throws(4); }); });

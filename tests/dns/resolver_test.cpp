@@ -261,8 +261,8 @@ FIBER_TEST_CASE("fibers and plain threads can have many queries pending at once"
 }
 
 THREAD_TEST_CASE(
-    "a plain thread with a runtime may resolve names, and a deadline or a stop request ends the "
-    "thread's wait") {
+    "a plain thread may resolve names while a runtime exists, and a deadline or a stop request "
+    "ends its wait") {
   NameServer server;
   dns::Resolver resolver(patient({server.address()}));
   CHECK(resolver.resolve("silent.test", 80, Deadline::after(5ms)).error == Errc::timed_out);
@@ -272,7 +272,7 @@ THREAD_TEST_CASE(
   CHECK(has(resolver.resolve("host.test", 80).value, address("192.0.2.1:80")));
 }
 
-TEST_CASE("the resolver returns an error without a runtime") {
+TEST_CASE("the resolver returns an error when no runtime exists") {
   dns::Resolver resolver;
   CHECK(resolver.resolve("host.test", 80).error == Errc::no_runtime);
 }

@@ -183,7 +183,7 @@ TEST_CASE("run_command() returns the result or an error and leaves no process wh
 
 // Runs a program that continues after its pipes are closed; the call waits for its end.
 void run_daemon() { run({"sh", "-c", "cat; exec >&- 2>&-; sleep 0.1"}); }
-TEST_CASE("a command is killed when run_command() cannot wait for the command's end") {
+TEST_CASE("a command is killed when run_command() cannot wait for the command to end") {
   sweep_in_runtime(&run_daemon,
                    {{Call::open_process, EMFILE},
                     {Call::open_process, EMFILE, 2},

@@ -68,7 +68,8 @@ void read_all_pages() {
 }
 
 TEST_CASE(
-    "the live page answers with the reason when no thread can be started or an allocation fails") {
+    "a request for the live page is answered or refused when a thread start or an allocation "
+    "fails") {
   sweep_in_runtime(&read_all_pages, {{Call::start_thread, EAGAIN}, {Call::allocate, ENOMEM}},
                    {std::make_error_code(std::errc::not_enough_memory),
                     make_error_code(weft::Errc::end_of_stream),

@@ -194,7 +194,7 @@ void wait_in_line_of_lines() {
     demand(done.load() == (accepted ? 1 : 0), "what was accepted has run");
   });
 }
-TEST_CASE("accepted tasks of a sub-pool run although the parent pool cannot allocate") {
+TEST_CASE("accepted tasks of a sub-pool run even when the parent pool cannot allocate") {
   sweep(&wait_in_line_of_lines, {{Call::allocate, ENOMEM}}, kRefusals);
 }
 }  // namespace

@@ -62,7 +62,8 @@ void begin_with_dumps() {
   weft::Runtime runtime({.workers = 1, .dump_signal = SIGUSR1});
   runtime.run([] {});
 }
-TEST_CASE("a runtime with a dump signal starts or throws when a system call fails") {
+TEST_CASE(
+    "a runtime with a dump signal starts or its constructor throws when a system call fails") {
   sweep(&begin_with_dumps, kSystem);
   sweep(&begin_with_dumps, {{Call::allocate, ENOMEM}});
 }
@@ -205,7 +206,7 @@ void wake_from_outside() {
   demand(through.load() == spawned, "all have gone through");
   if (failure) std::rethrow_exception(failure);
 }
-TEST_CASE("fibers that a plain thread wakes run when an allocation fails") {
+TEST_CASE("fibers woken by a plain thread still run when an allocation fails") {
   sweep(&wake_from_outside, {{Call::allocate, ENOMEM}});
 }
 

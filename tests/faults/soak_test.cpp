@@ -317,7 +317,8 @@ void live(bool with_faults) {
   });
 }
 
-TEST_CASE("a service with randomly failing calls continues and leaks nothing") {
+TEST_CASE(
+    "a service continues and leaks nothing when its system calls and allocations fail at random") {
   weft::test::soak(&live);
 }
 

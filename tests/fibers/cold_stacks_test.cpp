@@ -30,8 +30,8 @@ ColdStacks with_blocks(std::size_t blocks) {
 }
 
 TEST_CASE(
-    "guards are removed from the highest blocks of free stacks first, and some stacks keep their "
-    "guards") {
+    "guards are removed from the highest blocks of free stacks first, and a given number of stacks "
+    "keep guards") {
   ColdStacks cold = with_blocks(8);
   const ColdStacks::Run run = cold.find_blocks(3, 2 * kBlock);
   CHECK(run.first == 5 * kBlock);
@@ -60,7 +60,7 @@ TEST_CASE("a block of stacks keeps its guards while one of its stacks is in use"
   CHECK(cold.find_blocks(2, 0).count == 2 * kBlock);
 }
 
-TEST_CASE("after a sort, free stacks with guards are taken before free stacks without guards") {
+TEST_CASE("stacks with guards are taken first when the free stacks have been sorted") {
   ColdStacks cold = with_blocks(2);
   cold.strip(cold.find_blocks(1, 0));
   cold.sort();
@@ -78,7 +78,7 @@ TEST_CASE("after a sort, free stacks with guards are taken before free stacks wi
 
 // Compares the recorded stacks with std::set objects.
 TEST_CASE(
-    "the set of free stacks loses, duplicates or mislabels no stack under random operations") {
+    "the set of free stacks never loses, duplicates or mislabels a stack under random operations") {
   weft::test::Random random;
   ColdStacks cold = with_blocks(6);
   std::set<std::uint32_t> guarded(cold.indices().begin(), cold.indices().end());

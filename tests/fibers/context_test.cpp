@@ -212,8 +212,8 @@ BARE_TEST_CASE(
 }
 
 BARE_TEST_CASE(
-    "the next jump to a suspended stack reaches its owner after a function on top of the stack has "
-    "jumped away") {
+    "a suspended stack can be resumed when a function that ran on top of it has jumped to another "
+    "stack") {
   Partner partner(&return_for_ever);
   int first = 0;
   int second = 0;

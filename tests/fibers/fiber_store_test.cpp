@@ -72,8 +72,7 @@ TEST_CASE("fiber records are distinct, and a traversal of the store reaches ever
 }
 
 TEST_CASE(
-    "the limit on fiber records is exact to within a few chains, even after all records are "
-    "returned") {
+    "a fiber store exceeds its record limit only slightly, even after all records are returned") {
   constexpr std::size_t kLimit = 5'000;
   FiberStore store(nullptr, kLimit);
   for (int round = 0; round < 3; ++round) {
@@ -92,7 +91,9 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("no fiber record beyond the limit is handed out when a chain ends exactly at the limit") {
+TEST_CASE(
+    "a fiber store hands out no further record when its last chain of records ends exactly at the "
+    "limit") {
   FiberStore store(nullptr, 2 * Slab::kFibers - kSpareFibers);
   FiberCache cache(store);
   std::size_t taken = 0;
@@ -100,7 +101,7 @@ TEST_CASE("no fiber record beyond the limit is handed out when a chain ends exac
   CHECK(taken == 2 * Slab::kFibers);
 }
 
-TEST_CASE("a trim that sorts the fiber records leaves chains of full length") {
+TEST_CASE("the fiber store hands out full chains of records after a trim has sorted the records") {
   FiberStore store(nullptr, 100'000);
   std::vector<Fiber*> chains;
   while (chains.size() < 100) chains.push_back(store.take_chain());

@@ -29,7 +29,7 @@ constexpr std::size_t kTaken = 8 * kBlock;
 
 TEST_SUITE_BEGIN("fibers/stack_cores");
 
-TEST_CASE("core files contain the stacks in use, and no free or unused stacks") {
+TEST_CASE("core files contain a block of stacks only while a stack of the block is in use") {
   if (!shows_flags_of_mappings()) return;
   StackSpace space(&Coroutine::entry, kBlock);
   Stack* all = take_stacks(space, kTaken);
@@ -66,7 +66,7 @@ TEST_CASE("core files contain the stacks in use, and no free or unused stacks") 
 }
 
 TEST_CASE(
-    "core files omit the unused parts of as many stacks as the limit on memory mappings allows") {
+    "core files omit the unused parts of stacks until the limit on memory mappings is reached") {
   if (!shows_flags_of_mappings()) return;
   constexpr std::size_t kParked = 32;  // The number of stacks that one take() returns.
   constexpr std::size_t kCut = 7;

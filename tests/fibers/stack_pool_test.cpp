@@ -20,7 +20,9 @@ using weft::test::Coroutine;
 
 TEST_SUITE_BEGIN("fibers/stack_pool");
 
-TEST_CASE("a stack pool hands out the last returned stack first, without using the shared depot") {
+TEST_CASE(
+    "a stack pool hands out the most recently returned stack first, without using the shared "
+    "depot") {
   StackDepot depot(&Coroutine::entry);
   StackPool pool(depot);
   CHECK(pool.take_hot(2) == nullptr);

@@ -100,7 +100,7 @@ TEST_CASE("a stack is usable from its lowest byte to its header") {
   }
 }
 
-TEST_CASE("an access just below a stack is fatal, and an access to its lowest byte is not") {
+TEST_CASE("an access just below a stack is fatal, but an access to its lowest byte is not") {
   StackSpace space(&Coroutine::entry);
   for (unsigned size_class = 0; size_class < kStackSizes; ++size_class) {
     for (Stack* stack : unchain(space.take(size_class, 2))) {
@@ -221,7 +221,7 @@ TEST_CASE("ten thousand stacks with guards use only a few memory mappings") {
   }
 }
 
-TEST_CASE("no stack is handed out twice under random takes and releases") {
+TEST_CASE("no stack is handed out twice when stacks are taken and released at random") {
   StackSpace space(&Coroutine::entry);
   weft::test::Random random(2);
   std::set<Stack*> held;
@@ -250,7 +250,7 @@ TEST_CASE("no stack is handed out twice under random takes and releases") {
 
 // The environment may limit address space. The test uses a child process, because a limit cannot be
 // raised again.
-TEST_CASE("a small address space limits the number of stacks and causes no crash") {
+TEST_CASE("a small address space limits the number of stacks but causes no crash") {
   if (weft::test::kSanitized) return weft::test::skip(kSanitizerSpace);
   const pid_t child = fork();
   if (child == 0) {
@@ -354,7 +354,7 @@ TEST_CASE("protected pages guard the stacks when the kernel lacks MADV_GUARD_INS
 }
 
 TEST_CASE(
-    "stacks leave memory mappings free for the heap and threads when the kernel lacks "
+    "stacks never use all memory mappings of the process when the kernel lacks "
     "MADV_GUARD_INSTALL") {
   if (weft::test::kSanitized) return weft::test::skip(kSanitizerSpace);
   const int status = status_of_child([] {

@@ -35,7 +35,8 @@ std::size_t kilobytes_of_page_tables() {
   return 0;
 }
 
-TEST_CASE("page tables of unused stacks are freed, and a stack that is taken again has its guard") {
+TEST_CASE(
+    "page tables of unused stacks are freed, and a stack that is taken again still has its guard") {
   StackSpace space(&Coroutine::entry, kKept);
   const std::size_t before = kilobytes_of_page_tables();
   space.cool(take_stacks(space, kStacks));

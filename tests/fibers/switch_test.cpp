@@ -26,7 +26,7 @@ using weft::test::Coroutine;
 
 TEST_SUITE_BEGIN("fibers/switch");
 
-TEST_CASE("two stacks switch to each other alternately") {
+TEST_CASE("two stacks can switch back and forth repeatedly") {
   StackSpace space(&Coroutine::entry);
   std::vector<int> trace;
   Coroutine coroutine(space.take(2, 1));

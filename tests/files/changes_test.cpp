@@ -55,7 +55,7 @@ std::vector<std::string> all_of(ChangeWatch& watch, const std::string& folder) {
 
 TEST_SUITE_BEGIN("files/changes");
 
-FIBER_TEST_CASE("a ChangeWatch reports the changes of a directory and of a file in order") {
+FIBER_TEST_CASE("a ChangeWatch reports changes to a directory and to a file in order") {
   const Folder folder;
   const std::string root = folder / "";
   const std::string path = root.substr(0, root.size() - 1);

@@ -51,7 +51,7 @@ std::string read_through(const File& opened) {
 }  // namespace
 
 FIBER_TEST_CASE(
-    "appends of several callers do not overlap, and append() fails without the append option") {
+    "appends by several callers do not overlap, and append() fails without the append option") {
   const Folder folder;
   const std::string line(1000, 'x');
   CHECK(files::write_file(folder / "log", "begin\n"));
@@ -78,7 +78,7 @@ FIBER_TEST_CASE(
   CHECK(File().append("x").error == Errc::closed);
 }
 
-FIBER_TEST_CASE("data written to a file is read back, as a whole and in parts at any offset") {
+FIBER_TEST_CASE("data written to a file can be read back, as a whole and in parts at any offset") {
   const Folder folder;
   const std::string text = some_text(3'000'000);
   CHECK(files::write_file(folder / "whole", text));
@@ -247,8 +247,7 @@ FIBER_TEST_CASE(
 }
 
 FIBER_TEST_CASE(
-    "a deadline or a stop request ends a wait for a file thread while cached reads need no "
-    "thread") {
+    "a deadline or a stop request ends a wait for a file thread, but cached reads need no thread") {
   const Folder folder;
   CHECK(files::write_file(folder / "file", "in memory"));
   auto [file, error] = File::open(folder / "file");
@@ -305,7 +304,7 @@ FIBER_TEST_CASE(
   CHECK(files::read_file(folder / "file").value == "in memory");
 }
 
-FIBER_TEST_CASE("a read of a partly cached range of a file uses a thread") {
+FIBER_TEST_CASE("reading a partly cached range of a file uses a file thread") {
   const Folder folder;
   constexpr std::size_t kSize = 256 * 1024;
   CHECK(files::write_file(folder / "file", some_text(kSize)));

@@ -98,8 +98,7 @@ void give_up(const Folder& folder, const Until& until, Error expected) {
 
 }  // namespace
 
-FIBER_TEST_CASE(
-    "a file call is never made if its deadline or stop request comes before a thread is free") {
+FIBER_TEST_CASE("a file call is never made when its limit ends the wait for a file thread") {
   const Folder folder;
   give_up(folder, Deadline::after(5ms), Errc::timed_out);
   std::stop_source stop;

@@ -23,8 +23,8 @@ using test::Folder;
 TEST_SUITE_BEGIN("files/paths");
 
 FIBER_TEST_CASE(
-    "status() returns the kind, size, permissions and modification time of a path and follows "
-    "links") {
+    "status() follows links and returns the kind, size, permissions and modification time of a "
+    "file") {
   const Folder folder;
   const std::string file = folder / "file";
   CHECK(files::write_file(file, "12345"));

@@ -37,7 +37,7 @@ std::string all_of(const HttpServer& server, std::string_view request) {
 
 TEST_SUITE_BEGIN("http/answer");
 
-FIBER_TEST_CASE("a client reports an aborted answer as an error, not as a complete answer") {
+FIBER_TEST_CASE("a client reports an aborted response as an error, not as a complete response") {
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::tmpfile(), &std::fclose);
   std::fputs("abc", file.get());
   std::fflush(file.get());
@@ -66,7 +66,7 @@ FIBER_TEST_CASE("a client reports an aborted answer as an error, not as a comple
   }
 }
 
-FIBER_TEST_CASE("a server sends no 100 Continue after the answer has begun") {
+FIBER_TEST_CASE("a server sends no 100 Continue after the response has begun") {
   const HttpServer server([](http::Request& request, http::Response& response) {
     if (request.path() == "/send") {
       (void)response.send("begin:");
@@ -117,8 +117,8 @@ FIBER_TEST_CASE(
 }
 
 FIBER_TEST_CASE(
-    "the access log shows the right head when a request's body arrives together with the next "
-    "request") {
+    "the access log shows the correct method and path when a request's body arrives together with "
+    "the next request") {
   // Tests a buffer that is reused, and a buffer that a larger one replaces.
   for (const std::size_t padding : {10U, 4300U}) {
     std::vector<std::string> lines;
@@ -150,7 +150,7 @@ FIBER_TEST_CASE(
   }
 }
 
-FIBER_TEST_CASE("the access log contains the answers to requests whose heads are refused") {
+FIBER_TEST_CASE("the access log includes the responses to requests whose heads are refused") {
   std::vector<std::string> lines;
   const auto hello = [](http::Request&, http::Response& response) { (void)response.send("hello"); };
   {
@@ -168,8 +168,7 @@ FIBER_TEST_CASE("the access log contains the answers to requests whose heads are
   CHECK(lines == std::vector<std::string>{"GET / 200", "  400", "POST /large 413"});
 }
 
-FIBER_TEST_CASE(
-    "a client that is still sending a large body can read the answer that refuses the body") {
+FIBER_TEST_CASE("a client can read a 413 response while it is still sending the refused body") {
   const HttpServer server([](http::Request&, http::Response&) {});
   const std::string body(16 << 20, 'x');
   // If a busy machine delays the client, the test repeats.
@@ -186,7 +185,7 @@ FIBER_TEST_CASE(
   CHECK(told);
 }
 
-FIBER_TEST_CASE("an extra line end after a request body does not begin another request") {
+FIBER_TEST_CASE("an extra line break after a request body does not begin another request") {
   http::ServerOptions options;
   options.limits.head = std::chrono::milliseconds(20);
   HttpServer server([](http::Request& request,
@@ -238,7 +237,7 @@ FIBER_TEST_CASE("the host of an absolute request target overrides the Host heade
   CHECK(answers.at(2).body == "b.test");
 }
 
-FIBER_TEST_CASE("a server sends an answer with status 205 without a body") {
+FIBER_TEST_CASE("a server sends a response with status 205 without a body") {
   const HttpServer server([](http::Request& request, http::Response& response) {
     response.set_status(205);
     if (request.path() == "/send") {
@@ -327,7 +326,7 @@ FIBER_TEST_CASE("a server-sent event stream ends when its client disconnects") {
   ended.wait();
 }
 
-FIBER_TEST_CASE("headers of an answer can be replaced and removed until the answer has begun") {
+FIBER_TEST_CASE("response headers can be replaced and removed until the response has begun") {
   const HttpServer server([](http::Request& request, http::Response& response) {
     response.add_header("A", "1");
     response.add_header("B", "2");

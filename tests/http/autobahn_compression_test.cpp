@@ -103,7 +103,7 @@ void run_compression(Suite& suite, std::string_view group, const std::string& da
 TEST_SUITE_BEGIN("http/autobahn");
 
 SIM_TEST_CASE_WITH(
-    "a WebSocket server sends the expected answers in cases 12 and 13 of the Autobahn suite",
+    "a WebSocket server sends the expected replies in cases 12 and 13 of the Autobahn suite",
     {.workers = {1}, .options = {.seeds = 1}}) {
   if (!http::can_deflate()) return;
   using enum http::DeflateContext;

@@ -176,7 +176,7 @@ void run_limits(Suite& suite) {
 TEST_SUITE_BEGIN("http/autobahn");
 
 SIM_TEST_CASE_WITH(
-    "a WebSocket server sends the expected answers in cases 1 to 5 and 7 to 10 of the Autobahn "
+    "a WebSocket server sends the expected replies in cases 1 to 5 and 7 to 10 of the Autobahn "
     "suite",
     {.workers = {1}, .options = {.seeds = 1}}) {
   Suite suite({.message_bytes = 16 << 20, .fragments = 100'000});

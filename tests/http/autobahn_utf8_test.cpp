@@ -155,7 +155,7 @@ void run_utf8(Suite& suite) {
 TEST_SUITE_BEGIN("http/autobahn");
 
 SIM_TEST_CASE_WITH(
-    "a WebSocket server sends the expected answers in the UTF-8 cases (section 6) of the Autobahn "
+    "a WebSocket server sends the expected replies in the UTF-8 cases (section 6) of the Autobahn "
     "suite",
     {.workers = {1}, .options = {.seeds = 1}}) {
   Suite suite({});

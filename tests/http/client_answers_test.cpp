@@ -15,7 +15,7 @@ using namespace weft::test;
 
 TEST_SUITE_BEGIN("http/client_answers");
 
-FIBER_TEST_CASE("a client accepts equal Content-Length headers of an answer as a single header") {
+FIBER_TEST_CASE("a client accepts equal Content-Length headers of a response as a single header") {
   const std::string begin = "HTTP/1.1 200 OK\r\nA: b\r\n";
   const std::string end = "C: d\r\n\r\nok";
   Script script({begin + "Content-Length: 2\r\ncontent-length:2\r\n" + end + "|" + begin +
@@ -35,7 +35,7 @@ FIBER_TEST_CASE("a client accepts equal Content-Length headers of an answer as a
   script.join();
 }
 
-FIBER_TEST_CASE("a client refuses an answer with different Content-Length headers") {
+FIBER_TEST_CASE("a client refuses a response with different Content-Length headers") {
   const std::vector<std::string> lengths = {"2\r\nContent-Length: 3",
                                             "2, 3",
                                             "2, 02",
@@ -61,8 +61,7 @@ FIBER_TEST_CASE("a client refuses an answer with different Content-Length header
   script.join();
 }
 
-FIBER_TEST_CASE(
-    "a client turns a header that continues on the next line into a header on one line") {
+FIBER_TEST_CASE("a client joins the lines of a header that continues on the next line") {
   Script script(
       {"HTTP/1.1 200 OK\r\nX: a\r\n b\r\n\t\r\nContent-Length:\r\n 2\r\n\r\nok|" + kGood});
   http::Client client;
@@ -84,7 +83,7 @@ FIBER_TEST_CASE("a client refuses a header name that continues on the next line"
   script.join();
 }
 
-FIBER_TEST_CASE("a client handles an answer of HTTP/1.2 or later as HTTP/1.1") {
+FIBER_TEST_CASE("a client handles an HTTP/1.2 or later response as HTTP/1.1") {
   const std::string good = kGood.substr(8);
   Script script({"HTTP/1.2" + good + "|HTTP/1.9" + good + "|" + kGood});
   http::Client client;
@@ -110,7 +109,7 @@ FIBER_TEST_CASE(
   script.join();
 }
 
-FIBER_TEST_CASE("a client refuses an answer with more headers or trailers than the option allows") {
+FIBER_TEST_CASE("a client refuses responses with more headers or trailers than the option allows") {
   const auto answer = [](int count) {
     std::string lines;
     for (int i = 0; i < count; ++i) lines += "N" + std::to_string(i) + ": v\r\n";

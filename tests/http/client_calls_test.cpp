@@ -43,7 +43,7 @@ FIBER_TEST_CASE("a client refuses to send an invalid Host header or several Host
   CHECK(client.send(call).error == http::Errc::malformed_call);
 }
 
-FIBER_TEST_CASE("a CONNECT request has a host and a port, and its answer has no body") {
+FIBER_TEST_CASE("a CONNECT request has a host and a port, and its response has no body") {
   // The client ignores the length, because the bytes after the head belong to the tunnel.
   Script script({"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n",
                  "HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 2\r\n\r\nno"});
@@ -96,7 +96,7 @@ bool has_nothing(net::TcpStream& stream) {
 }
 
 FIBER_TEST_CASE(
-    "a client does not repeat a request when the connection is reset after the answer has begun") {
+    "a client does not repeat a request when the connection is reset after the response began") {
   auto listener = net::TcpListener::listen(net::Address::loopback_v4(0)).value;
   const std::string url = "http://" + listener.local_address().value.to_string() + "/";
   auto server = spawn([&] {
@@ -140,7 +140,7 @@ FIBER_TEST_CASE(
 }
 
 FIBER_TEST_CASE(
-    "a client with Expect: 100-continue sends no body if the final answer comes first") {
+    "a client with Expect: 100-continue sends no body if the final response comes first") {
   Once server([](net::TcpStream& stream) {
     (void)receive_until(stream, "\r\n\r\n");
     send_text(stream, "HTTP/1.1 413 Content Too Large\r\nContent-Length: 2\r\n\r\nno");
@@ -197,7 +197,7 @@ FIBER_TEST_CASE("a client sends no Expect header for a call without a body") {
 }
 
 FIBER_TEST_CASE(
-    "a client repeats a call once without the Expect header when the server refuses with 417") {
+    "a client repeats a call once, without the Expect header, when the server answers with 417") {
   const std::string refused = "HTTP/1.1 417 Expectation Failed\r\nContent-Length: 0\r\n\r\n";
   Script script({refused, kGood, refused, refused});
   // The client may have only one connection, so the refused call must not keep it.
@@ -248,7 +248,7 @@ FIBER_TEST_CASE(
                 "X-Forwarded-Proto: https\r\n\r\n"});
 }
 
-FIBER_TEST_CASE("forward_reply() forwards an answer completely, or aborts the answer visibly") {
+FIBER_TEST_CASE("forward_reply() forwards a response completely, or aborts the response visibly") {
   const std::string chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
   Script script(
       {"HTTP/1.1 201 Created\r\nConnection: X-A\r\nX-A: 1\r\nX-B: 2\r\nDate: never\r\n"

@@ -79,7 +79,7 @@ class TunnelProxy {
 
 TEST_SUITE_BEGIN("http/client_proxy");
 
-FIBER_TEST_CASE("a client sends a request for an http URL to its proxy with the complete URL") {
+FIBER_TEST_CASE("a client sends its proxy the complete URL when it requests an http URL") {
   const HttpServer proxy(&tell);
   const std::string url = "http://" + proxy.address().to_string();
   http::Client client({.proxy = url, .proxy_authorization = "Basic eA=="});
@@ -91,7 +91,7 @@ FIBER_TEST_CASE("a client sends a request for an http URL to its proxy with the 
   CHECK(open.get("http://[::1]:9/").value.read_all().value == "http://[::1]:9/ [::1]:9 none");
 }
 
-FIBER_TEST_CASE("a client sends a request for an https URL through a tunnel of its proxy") {
+FIBER_TEST_CASE("a client sends a request for an https URL through a tunnel that its proxy opens") {
   const HttpServer origin(&tell);
   const TunnelProxy proxy(origin.address(), "HTTP/1.1 102 Wait\r\n\r\nHTTP/1.1 200 Fine\r\n\r\n");
   http::Client client(
@@ -106,7 +106,7 @@ FIBER_TEST_CASE("a client sends a request for an https URL through a tunnel of i
         "Proxy-Authorization: Basic eA==\n");
 }
 
-FIBER_TEST_CASE("a request fails when the client's proxy opens no tunnel") {
+FIBER_TEST_CASE("a request fails when the client's proxy does not open a tunnel") {
   const HttpServer refusing(&tell);  // This server does not support CONNECT.
   const auto error_of = [](const std::string& url) {
     http::Client client({.secure = &make_clear_layer, .proxy = url});

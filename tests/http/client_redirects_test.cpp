@@ -22,7 +22,7 @@ std::string first_line(const std::string& request) { return request.substr(0, re
 
 TEST_SUITE_BEGIN("http/client_redirects");
 
-FIBER_TEST_CASE("a client percent-encodes spaces and bytes beyond ASCII in a redirect") {
+FIBER_TEST_CASE("a client percent-encodes spaces and non-ASCII bytes in a redirect") {
   Script script({redirect(302, "/caf\xc3\xa9 1?\xe9#\xc3\xa9") + "|" + kGood});
   http::Client client;
   auto [reply, error] = client.get(script.url());
@@ -32,7 +32,8 @@ FIBER_TEST_CASE("a client percent-encodes spaces and bytes beyond ASCII in a red
   CHECK(first_line(script.requests().back()) == "GET /caf%C3%A9%201?%E9 HTTP/1.1");
 }
 
-FIBER_TEST_CASE("a client returns a redirect that it cannot follow, with the redirect's body") {
+FIBER_TEST_CASE(
+    "a client returns a redirect that it cannot follow, including the redirect's body") {
   const std::vector<std::string> places = {"mailto:a",    "http://", "http://caf\xc3\xa9/",
                                            "http://a:0/", "/\ta",    "https://127.0.0.1:9/"};
   std::vector<std::string> answers;

@@ -107,7 +107,7 @@ FIBER_TEST_CASE("client and server exchange chunked bodies with trailers") {
   CHECK(chunked.trailers().size() == 1);
 }
 
-FIBER_TEST_CASE("a client follows redirects where permitted, up to max_redirects") {
+FIBER_TEST_CASE("a client follows permitted redirects, up to max_redirects") {
   http::Router router;
   const auto to = [](int status, std::string place) {
     return [status, place](http::Request&, http::Response& response) {
@@ -165,7 +165,7 @@ FIBER_TEST_CASE("a client replaces a closed idle connection if the request may b
   script.join();
 }
 
-FIBER_TEST_CASE("a client returns an error for an ambiguous answer") {
+FIBER_TEST_CASE("a client returns an error for an ambiguous response") {
   using enum http::Errc;
   const std::vector<std::pair<std::string, http::Errc>> answers = {
       {"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nok", malformed_length},
@@ -206,7 +206,7 @@ FIBER_TEST_CASE("a client returns an error for an ambiguous answer") {
   CHECK(strict.get(bodies.url()).value.read_all().error == http::Errc::body_too_large);
 }
 
-FIBER_TEST_CASE("a client handles interim answers (1xx) and answers without a body") {
+FIBER_TEST_CASE("a client handles interim responses (1xx) and responses without a body") {
   Script script(
       {"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: a\r\n\r\n" + kGood,
        "HTTP/1.1 204 No Content\r\n\r\n|HTTP/1.1 304 Not Modified\r\nContent-Length: 9\r\n"
@@ -241,7 +241,7 @@ FIBER_TEST_CASE(
 }
 
 FIBER_TEST_CASE(
-    "a client gives up a call when the server sends endless interim answers or tiny chunks") {
+    "a client gives up on a call when the server sends endless interim responses or tiny chunks") {
   std::string informs;
   for (int i = 0; i < 20; ++i) informs += "HTTP/1.1 103 Early Hints\r\n\r\n";
   std::string wraps = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
@@ -289,7 +289,8 @@ SIM_TEST_CASE(
 }
 
 FIBER_TEST_CASE(
-    "a client returns the refusal of a request body without sending the rest of the body") {
+    "a client whose request body is refused returns the response without sending the rest of the "
+    "body") {
   auto listener = net::TcpListener::listen(net::Address::loopback_v4(0)).value;
   const std::string url = "http://" + listener.local_address().value.to_string() + "/";
   Event over;
@@ -322,7 +323,7 @@ FIBER_TEST_CASE(
   server.join();
 }
 
-FIBER_TEST_CASE("a client's call ends with an error when its body source fails") {
+FIBER_TEST_CASE("a client's call ends with an error when the source of the request body fails") {
   auto listener = net::TcpListener::listen(net::Address::loopback_v4(0)).value;
   const std::string url = "http://" + listener.local_address().value.to_string() + "/";
   http::Client client;
@@ -335,7 +336,7 @@ FIBER_TEST_CASE("a client's call ends with an error when its body source fails")
   CHECK_THROWS_AS((void)client.send(call), int);
 }
 
-FIBER_TEST_CASE("a client refuses a URL, method or header with text that would split the request") {
+FIBER_TEST_CASE("a client refuses a URL, method or header that would allow request splitting") {
   http::Client client;
   const std::string url = "http://127.0.0.1:9/";
   CHECK(client.send({.method = "GET / HTTP/1.1\r\nA:", .url = url}).error ==
@@ -351,7 +352,7 @@ FIBER_TEST_CASE("a client refuses a URL, method or header with text that would s
   }
 }
 
-SIM_TEST_CASE("a deadline or a stop request ends a call and the reading of an answer's body") {
+SIM_TEST_CASE("a deadline or a stop request ends a call and the reads of a response's body") {
   Event never;
   const HttpServer server([&](http::Request& request, http::Response& response) {
     if (request.path() == "/body") (void)response.write("part");
@@ -370,7 +371,7 @@ SIM_TEST_CASE("a deadline or a stop request ends a call and the reading of an an
   CHECK(body == "part");
 }
 
-FIBER_TEST_CASE("plain threads can send HTTP requests and read the answers") {
+FIBER_TEST_CASE("plain threads can send HTTP requests and read the responses") {
   const HttpServer server(
       [](http::Request&, http::Response& response) { (void)response.send("x"); });
   http::Client client;

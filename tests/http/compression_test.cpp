@@ -91,7 +91,7 @@ http::ServerOptions compressing() { return {.compression = http::Compression{}};
 
 TEST_SUITE_BEGIN("http/compression");
 
-TEST_CASE("quality values in Accept-Encoding decide whether an answer may be compressed") {
+TEST_CASE("quality values in Accept-Encoding decide whether a response may be compressed") {
   CHECK(accepts("gzip"));
   CHECK(accepts("deflate, GZip;q=0.5 , br"));
   CHECK(accepts("x-gzip"));
@@ -113,7 +113,7 @@ TEST_CASE("quality values in Accept-Encoding decide whether an answer may be com
   CHECK_FALSE(http::accepts_gzip({}));
 }
 
-FIBER_TEST_CASE("a server compresses an answer only if the client accepts compression") {
+FIBER_TEST_CASE("a server compresses a response only if the client accepts compression") {
   const HttpServer server(answer, compressing());
   const auto answers = ask(server, get("/") + get("/", "") + get("/", "Accept-Encoding: br\r\n"));
   CHECK(answers.size() == 3);
@@ -129,8 +129,8 @@ FIBER_TEST_CASE("a server compresses an answer only if the client accepts compre
 }
 
 FIBER_TEST_CASE(
-    "a server does not compress an answer that is short, encoded, of an unlisted type or marked "
-    "no-transform") {
+    "a server does not compress a response that is short, already encoded, of an unlisted type, or "
+    "marked no-transform") {
   const HttpServer server(answer, compressing());
   for (const std::string_view path : {"/short", "/png", "/done", "/fixed", "/private"}) {
     const auto answers = ask(server, get(path));
@@ -156,7 +156,8 @@ FIBER_TEST_CASE(
   }
 }
 
-FIBER_TEST_CASE("a client can decompress each written part of a compressed body at once") {
+FIBER_TEST_CASE(
+    "a client can decompress each part of a compressed body before the next part is written") {
   Event read;
   const HttpServer server(
       [&](http::Request&, http::Response& response) {
@@ -185,7 +186,7 @@ FIBER_TEST_CASE("a compressed body that is aborted has no final chunk") {
   CHECK_FALSE(all.ends_with("\r\n0\r\n\r\n"));
 }
 
-FIBER_TEST_CASE("HEAD returns the headers of GET, and a compressed answer has a weak ETag") {
+FIBER_TEST_CASE("HEAD returns the same headers as GET, and a compressed response has a weak ETag") {
   const HttpServer server(answer, compressing());
   const auto answers =
       ask(server, "HEAD /tagged HTTP/1.1\r\nHost: a\r\nAccept-Encoding: gzip\r\n\r\n" +
@@ -200,7 +201,8 @@ FIBER_TEST_CASE("HEAD returns the headers of GET, and a compressed answer has a 
 }
 
 FIBER_TEST_CASE(
-    "a partial answer for a file, or an answer without a body, has the complete file's headers") {
+    "a response with part of a file, or without a body, has the caching headers of the complete "
+    "response") {
   std::string folder = std::filesystem::temp_directory_path() / "weft-compression-XXXXXX";
   CHECK(::mkdtemp(folder.data()) != nullptr);
   std::ofstream(folder + "/text.html") << kText;

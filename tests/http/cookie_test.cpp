@@ -90,7 +90,8 @@ FIBER_TEST_CASE("a handler reads the cookies of a request and sets several cooki
   CHECK(answer.has("Set-Cookie: y=2"));
 }
 
-FIBER_TEST_CASE("a cookie jar sends each cookie to the cookie's domain and path") {
+FIBER_TEST_CASE(
+    "a cookie jar sends a cookie only for URLs that match the cookie's domain and path") {
   Jar jar;
   jar.store("http://a.weft.example/x/y", "host=1")
       .store("http://a.weft.example/x/y", "all=2; Domain=.WEFT.example; Path=/")
@@ -162,7 +163,7 @@ SIM_TEST_CASE("a cookie in a cookie jar expires when its maximum age is reached"
   CHECK(jar.sends("http://a.example/") == "b=1");
 }
 
-FIBER_TEST_CASE("a client with a cookie jar sends a server's cookies back, also after a redirect") {
+FIBER_TEST_CASE("a client with a cookie jar sends a server's cookies back, even after a redirect") {
   const HttpServer server([](http::Request& request, http::Response& response) {
     if (request.path() == "/in") {
       http::add_cookie(response, {.name = "id", .value = "7", .path = "/"});

@@ -61,13 +61,13 @@ TEST_CASE("the HTTP corpus has at least 300 invalid requests") {
   CHECK(refused >= 300);
 }
 
-FIBER_TEST_CASE("a server sends the listed answers to each request of the HTTP corpus") {
+FIBER_TEST_CASE("a server sends the expected responses to each request in the HTTP corpus") {
   const HttpServer server(read_and_answer, small_limits());
   for (const CorpusCase& one : read_corpus()) check_case(one, ask(server, one.bytes));
 }
 
 FIBER_TEST_CASE(
-    "a server sends the listed answers to an HTTP corpus request that arrives in two parts") {
+    "a server sends the expected responses to an HTTP corpus request that arrives in two parts") {
   const HttpServer server(read_and_answer, small_limits());
   for (const CorpusCase& one : read_corpus()) {
     if (one.bytes.size() < 2) continue;

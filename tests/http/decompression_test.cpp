@@ -55,7 +55,7 @@ class CodedServer {
 
 TEST_SUITE_BEGIN("http/decompression");
 
-FIBER_TEST_CASE("a client decompresses an answer, however the answer's bytes arrive") {
+FIBER_TEST_CASE("a client decompresses a response that arrives in one piece or in several pieces") {
   std::string text;
   for (int i = 0; i < 3000; ++i) text += std::to_string(i * i) + ' ';
   for (const std::string& body :
@@ -85,7 +85,7 @@ FIBER_TEST_CASE("a client decompresses an answer, however the answer's bytes arr
 }
 
 FIBER_TEST_CASE(
-    "a client returns an error for a compressed answer that is malformed or too large") {
+    "a client returns an error for a compressed response that is malformed or too large") {
   const std::string whole = gzipped(std::string(100'000, 'x'));
   http::Client client({.body_bytes = 50'000, .decompress = true});
   CHECK(client.get(CodedServer(whole).url("/")).value.read_all().error ==
@@ -138,7 +138,7 @@ FIBER_TEST_CASE("a client requests compression unless the caller sets Accept-Enc
 }
 
 FIBER_TEST_CASE(
-    "a proxy omits Content-Encoding when it forwards an answer that its client has decompressed") {
+    "a proxy omits Content-Encoding when it forwards a response that its client has decompressed") {
   const std::string body = gzipped("text");
   const CodedServer origin(body);
   http::Client client({.decompress = true});

@@ -137,7 +137,7 @@ FIBER_TEST_CASE("serve_folder() answers with a complete file, a part of the file
   CHECK(client.send(part).value.status() == 200);
 }
 
-FIBER_TEST_CASE("serve_folder() answers no request with a file outside the folder") {
+FIBER_TEST_CASE("serve_folder() never serves a file outside the folder") {
   const Site site;
   const HttpServer server(site.routes());
   const auto status_of = [&](const std::string& path) {
@@ -172,7 +172,8 @@ FIBER_TEST_CASE(
   }
 }
 
-FIBER_TEST_CASE("serve_folder() accepts any name for the route parameter, and needs no route") {
+FIBER_TEST_CASE(
+    "serve_folder() serves the same files with any route parameter name, and without a route") {
   const Site site;
   http::Router router;
   router.get("/static/{file...}", http::serve_folder(site.folder()))
@@ -192,7 +193,8 @@ FIBER_TEST_CASE("serve_folder() accepts any name for the route parameter, and ne
   }
 }
 
-FIBER_TEST_CASE("serve_folder() sends a large file completely, with its size in the head") {
+FIBER_TEST_CASE(
+    "serve_folder() sends a large file completely, with the file's size in the response head") {
   const Site site;
   const HttpServer server(site.routes());
   http::Client client;
@@ -204,7 +206,7 @@ FIBER_TEST_CASE("serve_folder() sends a large file completely, with its size in 
   CHECK(client.stats().connections == 1);
 }
 
-TEST_CASE("a date in the current HTTP form is parsed, and an invalid date is refused") {
+TEST_CASE("a date in the current HTTP format is parsed, and an invalid date is refused") {
   CHECK(http::format_http_date(784111777) == "Sun, 06 Nov 1994 08:49:37 GMT");
   for (const std::int64_t time : {0L, 951'782'400L, 1'700'000'000L, 4'102'444'800L}) {
     CHECK(http::parse_http_date(http::format_http_date(time)) == time);
@@ -220,7 +222,7 @@ TEST_CASE("a date in the current HTTP form is parsed, and an invalid date is ref
   }
 }
 
-TEST_CASE("a date in one of the two obsolete HTTP forms is parsed") {
+TEST_CASE("a date in one of the two obsolete HTTP formats is parsed") {
   constexpr std::int64_t kNow = 1'700'000'000;  // In 2023.
   const auto parse = [](std::string_view text) { return http::parse_http_date(text, kNow); };
   CHECK(parse("Sunday, 06-Nov-94 08:49:37 GMT") == 784111777);

@@ -46,7 +46,7 @@ std::string part(const std::string& name, const std::string& text) {
 
 TEST_SUITE_BEGIN("http/form");
 
-TEST_CASE("a URL-encoded form is parsed if it is within its limits") {
+TEST_CASE("a URL-encoded form is parsed only if it does not exceed the limits") {
   const auto [fields, error] = http::parse_form("a=1&&b=x+y%21&c&=d&a=%zz");
   CHECK_FALSE(error);
   std::string all;
@@ -56,7 +56,7 @@ TEST_CASE("a URL-encoded form is parsed if it is within its limits") {
   CHECK(http::parse_form("abc", {.bytes = 2}).error == http::Errc::form_too_large);
 }
 
-TEST_CASE("a multipart form is parsed in the same way however the form's bytes arrive") {
+TEST_CASE("a multipart form is parsed correctly when its bytes arrive in pieces of any size") {
   const std::string text =
       "preamble\r\n--xY \r\n"
       "content-disposition: form-data; filename=\"C:\\a\\\"b.txt\"; name=f\r\n"
@@ -113,7 +113,8 @@ TEST_CASE("a multipart form that exceeds one of its limits returns an error") {
   CHECK(form.next() == form_too_large);
 }
 
-FIBER_TEST_CASE("a server stores an uploaded file and reads the fields around it") {
+FIBER_TEST_CASE(
+    "a server stores an uploaded file and reads the form fields before and after the file") {
   std::string folder = (std::filesystem::temp_directory_path() / "weft-form-XXXXXX").string();
   CHECK(::mkdtemp(folder.data()) != nullptr);
   const std::string path = folder + "/file";

@@ -27,7 +27,7 @@ ChannelStatus receive_in_handler() {
 TEST_SUITE_BEGIN("http/handler_context");
 
 FIBER_TEST_CASE(
-    "waiting calls of a handler, and of fibers that it joins, end when the client disconnects") {
+    "a client's disconnect ends the waits of a handler and of the fibers that the handler joins") {
   for (const bool in_pool : {false, true}) {
     Event begun;
     Event ended;
@@ -56,7 +56,7 @@ FIBER_TEST_CASE(
   }
 }
 
-SIM_TEST_CASE("a handler's waiting call ends at the time limit of the request") {
+SIM_TEST_CASE("a handler's wait ends at the request's time limit") {
   http::ServerOptions options;
   options.limits.request = 1h;
   const HttpServer server(

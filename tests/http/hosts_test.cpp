@@ -55,7 +55,8 @@ FIBER_TEST_CASE("http::Hosts selects the handler by the host, and a wildcard mat
 }
 
 FIBER_TEST_CASE(
-    "http::Hosts prefers the host of the request target and passes unknown hosts to otherwise()") {
+    "http::Hosts prefers the request target's host to the Host header, and calls the otherwise() "
+    "handler for unknown hosts") {
   http::Hosts hosts;
   hosts.host("a", say_site("a")).host("b", say_site("b")).otherwise(say_site("other"));
   const HttpServer server(hosts);

@@ -51,7 +51,7 @@ SIM_TEST_CASE("a server answers with 408 when a request body is not complete in 
   }
 }
 
-SIM_TEST_CASE("a server disconnects a client that does not read its answer") {
+SIM_TEST_CASE("a server disconnects a client that does not read its response") {
   http::ServerOptions options;
   options.limits.write = 1min;
   std::error_code error;
@@ -69,7 +69,7 @@ SIM_TEST_CASE("a server disconnects a client that does not read its answer") {
   CHECK(error == Errc::timed_out);
 }
 
-SIM_TEST_CASE("a server closes a connection without requests after the idle time") {
+SIM_TEST_CASE("a server closes a connection when no request arrives within the idle time") {
   http::ServerOptions options;
   options.limits.idle = 24h;
   const HttpServer server(say_hello, options);
@@ -236,7 +236,7 @@ FIBER_TEST_CASE(
 }
 
 FIBER_TEST_CASE(
-    "a client's hang-up before the handler requests the context ends the request context") {
+    "a client's hang-up ends the request context even if the handler requests the context later") {
   http::ServerOptions options;
   options.limits.request = 30s;  // Ends the test if the case fails.
   std::atomic<int> cancelled{0};
@@ -262,7 +262,9 @@ FIBER_TEST_CASE(
   CHECK(loop.join());
 }
 
-FIBER_TEST_CASE("a client's hang-up after a further pipelined request ends the request context") {
+FIBER_TEST_CASE(
+    "a client's hang-up ends the request context even if the client has pipelined another "
+    "request") {
   Event begun;
   HttpServer server([&](http::Request& request, http::Response& response) {
     Context& context = request.context();

@@ -97,7 +97,7 @@ FIBER_TEST_CASE(
 }
 
 FIBER_TEST_CASE(
-    "the recording of a trace delays no other page and ends when the client disconnects") {
+    "recording a trace does not delay other pages, and ends when the client disconnects") {
   const Page page;
   {
     net::TcpStream stream = page.connect();

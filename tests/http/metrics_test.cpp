@@ -40,7 +40,7 @@ void ask_and_wait(const HttpServer& server, const std::string& path) {
 TEST_SUITE_BEGIN("http/metrics");
 
 FIBER_TEST_CASE(
-    "the metrics show a server's statistics and count its answers by route and status") {
+    "the metrics show a server's statistics and count its responses by route and status") {
   http::Router router;
   router.get("/users/{id}", [](http::Request& request, http::Response& response) {
     if (request.parameter("id") == "0") response.set_status(500);
@@ -68,8 +68,7 @@ FIBER_TEST_CASE(
 }
 
 FIBER_TEST_CASE(
-    "HTTP servers with the same name are numbered in the metrics, and removed when they are "
-    "destroyed") {
+    "the metrics number HTTP servers that have the same name, and omit a destroyed server") {
   const auto handler = [](http::Request&, http::Response& response) { (void)response.send("x"); };
   const HttpServer first(handler);
   {

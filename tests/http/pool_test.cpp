@@ -18,8 +18,8 @@ using namespace std::chrono_literals;
 TEST_SUITE_BEGIN("http/pool");
 
 FIBER_TEST_CASE(
-    "a server that answers 503 for a closed pool keeps the connection unless the request body is "
-    "too large") {
+    "a server that answers with 503 because its pool is closed keeps the connection unless the "
+    "request body is too large") {
   FiberPool pool({.capacity = 1});
   pool.close(Close::drain);
   http::ServerOptions options;
@@ -76,7 +76,8 @@ SIM_TEST_CASE("a request that has been queued for too long gets 503 with Retry-A
   CHECK(second == 0);
 }
 
-SIM_TEST_CASE("a server answers a queued request with 503 as soon as the request's limit ends") {
+SIM_TEST_CASE(
+    "a server answers a queued request with 503 as soon as the request's time limit has passed") {
   http::ServerOptions options;
   options.max_running = 1;
   options.max_queued = 1;

@@ -68,7 +68,7 @@ SIM_TEST_CASE(
   CHECK(world.now() >= 160s);
 }
 
-SIM_TEST_CASE("a server answers an upload of one byte per second with 408") {
+SIM_TEST_CASE("a server answers with 408 when an upload arrives at one byte per second") {
   const HttpServer server(answer_with_size, with_grace());
   CHECK(upload(server, kPart, 1, 1s).status == 408);
   CHECK(world.now() >= 1min);
@@ -76,7 +76,7 @@ SIM_TEST_CASE("a server answers an upload of one byte per second with 408") {
 }
 
 SIM_TEST_CASE(
-    "a client that reads steadily for longer than the write time limit gets the complete answer") {
+    "a client that reads steadily for longer than the write time limit gets the whole response") {
   for (const bool has_layer : {false, true}) {
     http::ServerOptions options = with_grace();
     if (has_layer) options.secure = make_plain_layer;

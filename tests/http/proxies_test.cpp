@@ -110,8 +110,8 @@ FIBER_TEST_CASE("a server uses only Forwarded entries that trusted proxies have 
 }
 
 FIBER_TEST_CASE(
-    "a server reads a PROXY header before TLS and HTTP and may trust the header's source as a "
-    "proxy") {
+    "a server reads a PROXY header before TLS and HTTP, and uses the address in the header as the "
+    "peer's") {
   const std::string header = "PROXY TCP4 192.0.2.1 192.0.2.2 4711 80\r\n";
   for (const http::ServerLayer& secure :
        {http::ServerLayer(), http::ServerLayer(make_plain_layer)}) {
@@ -241,7 +241,7 @@ FIBER_TEST_CASE("a reverse proxy answers with 502 or 504 when no origin answers"
 }
 
 SIM_TEST_CASE(
-    "a reverse proxy temporarily skips an origin that accepts connections and never answers") {
+    "a reverse proxy temporarily skips an origin that accepts connections but never answers") {
   const HttpServer silent([](http::Request& request, http::Response& response) {
     (void)wait_for_end(request.context());
     CHECK_FALSE(response.started());

@@ -77,7 +77,7 @@ void refuse_without_descriptors(const http::ServerLayer& secure) {
   CHECK(loop.join());
 }
 
-FIBER_TEST_CASE("a server without free descriptors refuses a new client and continues") {
+FIBER_TEST_CASE("a server without free descriptors refuses a new client and keeps running") {
   refuse_without_descriptors({});
   refuse_without_descriptors(make_plain_layer);
 }
@@ -131,7 +131,7 @@ FIBER_TEST_CASE("the access log shows why a request was refused") {
   CHECK(errors == wanted);
 }
 
-FIBER_TEST_CASE("bytes from a client cannot split an error message about the client") {
+FIBER_TEST_CASE("control characters from a client are replaced in error messages") {
   std::vector<std::string> messages;
   http::ServerOptions options;
   options.on_exception = [&](std::exception_ptr thrown) {

@@ -126,7 +126,7 @@ SIM_TEST_CASE("a route's time limit applies even if middleware has already used 
   CHECK((world.now() - began) / 1s == 2);
 }
 
-TEST_CASE("a route refuses limits that cannot be met") {
+TEST_CASE("limited() refuses an empty handler and a time limit of zero") {
   CHECK_THROWS_AS((void)http::limited({}, {}), std::invalid_argument);
   CHECK_THROWS_AS((void)http::limited({.request = 0s}, tell_size), std::invalid_argument);
 }

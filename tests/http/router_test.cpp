@@ -68,7 +68,7 @@ FIBER_TEST_CASE("a router selects the handler for a path and passes the path's p
 }
 
 FIBER_TEST_CASE(
-    "a router's answer to an unsupported method lists the supported methods of the path") {
+    "a router's response to an unsupported method lists the methods that the path supports") {
   http::Router router;
   router.get("/a", say("a")).put("/a", say("b"));
   const HttpServer server(router);
@@ -98,7 +98,7 @@ FIBER_TEST_CASE(
   CHECK(answer.has("Allow: DELETE, GET, HEAD, POST"));
 }
 
-FIBER_TEST_CASE("a router compares decoded path parts, and OPTIONS * matches no path") {
+FIBER_TEST_CASE("a router compares decoded path segments, and OPTIONS * matches no path") {
   http::Router router;
   router.get("/a b", say("blank")).get("/c%20d", say("coded")).route("OPTIONS", "/", say("root"));
   const HttpServer server(router);

@@ -35,7 +35,7 @@ FIBER_TEST_CASE("a server answers many requests on one connection, one after ano
   CHECK(server.server().stats().accepted == 1);
 }
 
-FIBER_TEST_CASE("a server answers pipelined requests in their order") {
+FIBER_TEST_CASE("a server answers pipelined requests in the order in which they arrive") {
   const HttpServer server([](http::Request& request, http::Response& response) {
     if (request.path() == "/1") this_fiber::yield();
     (void)response.send(request.path());
@@ -121,8 +121,8 @@ FIBER_TEST_CASE("a server sends 100 Continue when the handler reads the body") {
 }
 
 FIBER_TEST_CASE(
-    "a server closes the connection after its answer if the handler did not read a body announced "
-    "by Expect: 100-continue") {
+    "a server closes the connection after its response if the handler did not read a body "
+    "announced by Expect: 100-continue") {
   const HttpServer server(say_hello);
   net::TcpStream stream = server.connect();
   const Answer answer = ask_once(
@@ -150,7 +150,8 @@ FIBER_TEST_CASE(
   CHECK(receive_all(stream).empty());
 }
 
-FIBER_TEST_CASE("a server answers HEAD with a size and without a body") {
+FIBER_TEST_CASE(
+    "a server answers HEAD with the length of the body, if known, but without the body") {
   const HttpServer server([](http::Request& request, http::Response& response) {
     if (request.path() == "/stream") {
       CHECK(response.write("part"));
@@ -171,7 +172,7 @@ FIBER_TEST_CASE("a server answers HEAD with a size and without a body") {
 }
 
 FIBER_TEST_CASE(
-    "a server closes the connection when an answer is shorter than its Content-Length") {
+    "a server closes the connection when a response is shorter than its Content-Length") {
   const HttpServer server([](http::Request& request, http::Response& response) {
     response.add_header("Content-Length", "10");
     CHECK(response.write("01234"));
@@ -188,7 +189,7 @@ FIBER_TEST_CASE(
 }
 
 FIBER_TEST_CASE(
-    "a server closes the connection after an answer of unknown length to an HTTP/1.0 request") {
+    "a server closes the connection after a response of unknown length to an HTTP/1.0 request") {
   const HttpServer server([](http::Request&, http::Response& response) {
     CHECK(response.write("one"));
     CHECK(response.write("two"));
@@ -200,7 +201,7 @@ FIBER_TEST_CASE(
   CHECK(text.ends_with("\r\n\r\nonetwo"));
 }
 
-FIBER_TEST_CASE("an answer with 204 or 304 has no body") {
+FIBER_TEST_CASE("a response with status 204 or 304 has no body") {
   const HttpServer server([](http::Request& request, http::Response& response) {
     response.set_status(request.path() == "/204" ? 204 : 304);
     (void)response.send("nothing of this");
@@ -247,7 +248,7 @@ FIBER_TEST_CASE("a server answers with 500 and reports the exception when a hand
   CHECK(reports == 3);
 }
 
-FIBER_TEST_CASE("the access log has a line for each answer") {
+FIBER_TEST_CASE("the access log has a line for each response") {
   std::vector<std::string> lines;
   http::ServerOptions options;
   options.on_access = [&](const http::Access& access) {
@@ -303,7 +304,7 @@ FIBER_TEST_CASE("a server refuses invalid options and names the option") {
   CHECK_THROWS_AS(http::Server{http::Handler{}}, std::invalid_argument);
 }
 
-FIBER_TEST_CASE("a server's list of requests has the longest-running requests first") {
+FIBER_TEST_CASE("a server lists its longest-running requests first") {
   Event called;
   Event may_end;
   const auto handler = [&](http::Request& request, http::Response& response) {

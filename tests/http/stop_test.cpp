@@ -22,7 +22,8 @@ using namespace weft::test;
 
 TEST_SUITE_BEGIN("http/stop");
 
-SIM_TEST_CASE("a server that stops still serves a client that waits beyond max_connections") {
+SIM_TEST_CASE(
+    "a stopping server still serves a client that had to wait because of max_connections") {
   http::ServerOptions options;
   options.max_connections = 1;
   Event begun;
@@ -56,7 +57,7 @@ SIM_TEST_CASE("a server that stops still serves a client that waits beyond max_c
   CHECK(stopped.join());
 }
 
-SIM_TEST_CASE("a client that connected just before the server's stop may still send a request") {
+SIM_TEST_CASE("a client that connected just before the server stopped may still send a request") {
   HttpServer server(say_hello);
   net::TcpStream fresh = server.connect();
   while (server.server().stats().accepted < 1) this_fiber::yield();
@@ -168,7 +169,7 @@ FIBER_TEST_CASE("shutdown() called by a handler does not wait for that handler")
   }
 }
 
-FIBER_TEST_CASE("a handler can still answer after the deadline of its own shutdown() has passed") {
+FIBER_TEST_CASE("a handler can still answer after a shutdown() that it called has timed out") {
   http::Server* stopped = nullptr;
   Event begun;
   Event closed;  // No answer of the busy handler precedes the close.
@@ -257,7 +258,7 @@ FIBER_TEST_CASE("serve() returns after stop() when pending requests have been an
 }
 
 FIBER_TEST_CASE(
-    "a stop request of ServerOptions::stop gives pending requests only the grace period") {
+    "a stop request through ServerOptions::stop gives pending requests only the grace period") {
   std::stop_source stop;
   Event begun;
   Event closed;  // No answer precedes the close.

@@ -95,7 +95,7 @@ FIBER_TEST_CASE("an idle upgraded connection has no running fiber and no stack")
 }
 
 FIBER_TEST_CASE(
-    "an upgrade callback writes the answer itself when the upgrade has no protocol name") {
+    "an upgrade callback writes the response itself when the upgrade has no protocol name") {
   const HttpServer server([](http::Request&, http::Response& response) {
     CHECK(response.upgrade({}, [](http::Upgraded upgraded) {
       CHECK(upgraded.early == "early");
@@ -204,8 +204,7 @@ FIBER_TEST_CASE(
   CHECK(receive_all(waiting).empty());
 }
 
-FIBER_TEST_CASE(
-    "a reverse proxy answers an upgrade that the origin refuses with the origin's status") {
+FIBER_TEST_CASE("a reverse proxy returns the origin's status when the origin refuses an upgrade") {
   const HttpServer origin(
       [](http::Request&, http::Response& response) { response.set_status(403); });
   const HttpServer proxy([&origin](http::Request& request, http::Response& response) {

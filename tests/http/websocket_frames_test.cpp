@@ -94,8 +94,8 @@ TEST_CASE("WebSocket frames, pings, reserved bits and opcodes are parsed as RFC 
 }
 
 TEST_CASE(
-    "WebSocket fragments are joined even around control frames, and fragments out of order are "
-    "refused") {
+    "WebSocket fragments are joined even if control frames come between them, and fragments out of "
+    "order are refused") {
   check({
       {"5.1", frame(0x09, "x"), "refused=1002"},
       {"5.2", frame(0x0a, "x"), "refused=1002"},
@@ -123,7 +123,9 @@ TEST_CASE(
   });
 }
 
-TEST_CASE("a WebSocket text is refused with code 1007 as soon as it cannot be valid UTF-8") {
+TEST_CASE(
+    "a WebSocket text message is refused with code 1007 as soon as it is known to be invalid "
+    "UTF-8") {
   check({
       {"6.1.1", frame(0x01, "") + frame(0x00, "") + frame(0x80, ""), "text= "},
       {"6.2.3: a character in two frames", frame(0x01, "\xce") + frame(0x80, "\xba"),
@@ -215,8 +217,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "a kept compression context makes repeated messages small and stays valid after an unsent "
-    "message") {
+    "a retained compression context shrinks repeated messages and stays valid when a message is "
+    "not sent") {
   if (!http::can_deflate()) return;
   using enum http::DeflateContext;
   const std::string text = R"({"name":"a rather long name","value":[1,2,3,4,5,6,7,8,9]})";

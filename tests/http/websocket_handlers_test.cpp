@@ -141,7 +141,7 @@ SIM_TEST_CASE(
   CHECK(unsent == weft::Errc::closed);
 }
 
-FIBER_TEST_CASE("a server that stops closes WebSockets with handlers with code 1001") {
+FIBER_TEST_CASE("a stopping server closes WebSockets that have handlers, with code 1001") {
   HttpServer server([](http::Request& request, http::Response& response) {
     const auto pass = [](http::WebSocket&, const http::Message&) {};
     (void)http::accept_websocket(request, response, {.on_message = pass},

@@ -42,7 +42,8 @@ void serve_echo(http::Request& request, http::Response& response) {
 
 TEST_SUITE_BEGIN("http/websocket");
 
-FIBER_TEST_CASE("a WebSocket server accepts a handshake, answers messages and pings, and closes") {
+FIBER_TEST_CASE(
+    "a WebSocket server accepts a handshake, and answers messages, pings and close frames") {
   const HttpServer server(serve_echo);
   std::string head;
   net::TcpStream stream = open(server, head, "Sec-WebSocket-Protocol: x, a\r\n");
@@ -175,7 +176,8 @@ SIM_TEST_CASE(
 }
 
 FIBER_TEST_CASE(
-    "a WebSocket receive that timed out loses no byte, and other fibers can send meanwhile") {
+    "WebSocket::receive() loses no bytes when it times out, and other fibers can send while it "
+    "waits") {
   const HttpServer server([](http::Request& request, http::Response& response) {
     (void)http::accept_websocket(request, response, [](http::WebSocket& socket) {
       CHECK(socket.receive(Deadline::past()).error == weft::Errc::timed_out);
@@ -197,7 +199,7 @@ FIBER_TEST_CASE(
   CHECK(receive_frame(stream).empty());
 }
 
-FIBER_TEST_CASE("a server that stops closes its WebSockets with code 1001") {
+FIBER_TEST_CASE("a stopping server closes its WebSockets with code 1001") {
   HttpServer server(serve_echo);
   std::string head;
   net::TcpStream stream = open(server, head);
@@ -228,7 +230,7 @@ FIBER_TEST_CASE("a client's WebSocket exchanges messages, and compresses large m
 }
 
 FIBER_TEST_CASE(
-    "both endpoints of a WebSocket keep their compression contexts if both request it") {
+    "both endpoints of a WebSocket keep their compression contexts if both set compress_context") {
   const http::WebSocketOptions options{.compress_bytes = 1, .compress_context = true};
   const HttpServer server([&](http::Request& request, http::Response& response) {
     (void)http::accept_websocket(request, response, echo, options);

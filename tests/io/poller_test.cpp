@@ -305,9 +305,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE(
-    "a reused descriptor record ignores late events of the descriptor that used the record "
-    "before") {
+TEST_CASE("a reused descriptor record ignores late events of its previous descriptor") {
   const test::TestGuard guard("records are recycled, and events for an earlier descriptor");
   const unsigned rounds = 10'000 / test::kSlowdown;
   Poller poller;

@@ -66,7 +66,7 @@ FIBER_TEST_CASE("a watched signal ends a wait for that signal and does not end t
 }
 
 // The kernel chooses the thread, and prefers the main thread.
-FIBER_TEST_CASE("a signal sent to the process ends a wait while all threads of the process sleep") {
+FIBER_TEST_CASE("a signal to the process ends a wait while all threads of the process are asleep") {
   auto [set, error] = io::SignalSet::watch({SIGUSR1});
   CHECK(error == std::error_code{});
   auto waiter = weft::spawn([&set = set] { return set.wait().value; });
@@ -75,7 +75,7 @@ FIBER_TEST_CASE("a signal sent to the process ends a wait while all threads of t
   sender.join();
 }
 
-FIBER_TEST_CASE("a signal belongs to one SignalSet at a time, then regains its default effect") {
+FIBER_TEST_CASE("only one SignalSet can watch a signal, and its destructor restores the handler") {
   struct sigaction before {};
   ::sigaction(SIGUSR1, nullptr, &before);
   {
@@ -98,7 +98,7 @@ FIBER_TEST_CASE("a signal belongs to one SignalSet at a time, then regains its d
   CHECK(same);
 }
 
-FIBER_TEST_CASE("StopOnSignal requests a stop once, then restores the signal's default effect") {
+FIBER_TEST_CASE("StopOnSignal requests one stop, and then restores the signal's default effect") {
   const auto handler_of = [](int number) {
     struct sigaction now {};
     ::sigaction(number, nullptr, &now);
@@ -131,7 +131,7 @@ FIBER_TEST_CASE("a SignalSet starts without signals that an earlier set received
   CHECK(set.wait(Deadline::past()).error == Errc::timed_out);
 }
 
-FIBER_TEST_CASE("a SignalSet accepts the smallest and the largest signal, and no other number") {
+FIBER_TEST_CASE("a SignalSet accepts only numbers from the smallest to the largest signal number") {
   for (const int number : {1, 64}) {
     auto [set, error] = io::SignalSet::watch({number});
     REQUIRE(error == std::error_code{});
@@ -192,7 +192,7 @@ FIBER_TEST_CASE("a command runs with the given environment and in the given fold
         std::errc::no_such_file_or_directory);
 }
 
-FIBER_TEST_CASE("a command's output can be read while the command runs") {
+FIBER_TEST_CASE("a command's output can be read while the command is running") {
   // The command ends only after its first line has been received.
   auto [gate, refused] = io::make_pipe();
   REQUIRE(refused == std::error_code{});
@@ -312,8 +312,8 @@ FIBER_TEST_CASE("a stop request kills a running command") {
 }
 
 FIBER_TEST_CASE(
-    "a command returns its output without a status when the system cannot report the command's "
-    "end") {
+    "a command returns its output without an exit status when the system cannot report how the "
+    "command ended") {
   const auto before = ::signal(SIGCHLD, SIG_IGN);  // The system reaps all children by itself.
   const auto ran = io::run_command({"sh", "-c", "echo out; exit 3"});
   ::signal(SIGCHLD, before);

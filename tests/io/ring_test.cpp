@@ -106,7 +106,7 @@ std::vector<std::uint32_t*> find_notes() {
 }  // namespace
 
 FIBER_TEST_CASE(
-    "an io_uring request returns the result of its system call and keeps its file open meanwhile") {
+    "an io_uring request keeps its file open and returns the result of its system call") {
   const this_fiber::Pin pin;
   if (!has_ring()) return;
   const Sockets sockets;
@@ -134,7 +134,7 @@ FIBER_TEST_CASE(
 // the note, and neither does a later call. A worker that repeated the call until the note was
 // cleared would never end.
 FIBER_TEST_CASE_WITH(
-    "a pending-task-work flag in the io_uring ring does not keep a worker in a loop",
+    "a worker does not loop forever when the pending-task-work flag stays set in its io_uring ring",
     {.workers = {1}}) {
 #ifdef IORING_SQ_TASKRUN
   const this_fiber::Pin pin;
@@ -209,7 +209,7 @@ FIBER_TEST_CASE("a wait for several io_uring requests ends when any of them has 
 
 // The fibers of a worker share a ring: whichever request ends first, the others continue.
 FIBER_TEST_CASE(
-    "io_uring requests of many fibers end in any order, by data, deadlines and stop requests") {
+    "data, deadlines and stop requests end the io_uring requests of many fibers in any order") {
   const this_fiber::Pin pin;
   if (!has_ring()) return;
   test::Random random;
@@ -251,7 +251,7 @@ FIBER_TEST_CASE(
 }
 
 // At one moment, more requests end than the ring has places.
-FIBER_TEST_CASE("one event ends the io_uring requests of more fibers than the ring has entries") {
+FIBER_TEST_CASE("one event ends more io_uring requests than the ring has entries") {
   const this_fiber::Pin pin;
   if (!has_ring()) return;
   const int event = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
@@ -270,7 +270,9 @@ FIBER_TEST_CASE("one event ends the io_uring requests of more fibers than the ri
   ::close(event);
 }
 
-FIBER_TEST_CASE("a one-shot request is refused without io_uring and on a plain thread") {
+FIBER_TEST_CASE(
+    "a one-shot io_uring request is refused on a plain thread and when one-shot requests are not "
+    "allowed") {
   const this_fiber::Pin pin;
   const Sockets sockets;
   std::thread([&] {

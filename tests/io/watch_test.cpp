@@ -76,8 +76,7 @@ FIBER_TEST_CASE("fibers can wait repeatedly for a descriptor that a Watch has bo
   }
 }
 
-FIBER_TEST_CASE(
-    "wait_for_edge() returns after a new edge, and not because the descriptor was ready before") {
+FIBER_TEST_CASE("wait_for_edge() waits for a new edge even when unread bytes remain") {
   const Foreign foreign;
   foreign.feed();
   auto [watch, error] = Watch::borrow(foreign.descriptor());
@@ -131,7 +130,9 @@ FIBER_TEST_CASE("a second Watch for a descriptor that already has a Watch is ref
   CHECK(Watch::borrow(foreign.descriptor()).error == std::error_code{});
 }
 
-FIBER_TEST_CASE("a hang-up, a stop request, a deadline or a close ends a wait for a descriptor") {
+FIBER_TEST_CASE(
+    "a hang-up, a stop request or a deadline ends a wait for a descriptor, and a closed Watch "
+    "refuses waits") {
   Foreign foreign;
   auto [watch, error] = Watch::borrow(foreign.descriptor());
   CHECK(error == std::error_code{});
@@ -273,7 +274,7 @@ FIBER_TEST_CASE(
   CHECK(events[0].key == 3);
 }
 
-FIBER_TEST_CASE("a stop request ends a wait for a WatchSet and a pipe's reads and writes") {
+FIBER_TEST_CASE("a stop request ends a wait on a WatchSet, a pipe read and a pipe write") {
   auto [set, without_set] = WatchSet::create();
   CHECK(without_set == std::error_code{});
   auto [pipe, error] = io::make_pipe();
@@ -300,7 +301,7 @@ FIBER_TEST_CASE("a stop request ends a wait for a WatchSet and a pipe's reads an
   CHECK(writes.join() == Errc::cancelled);
 }
 
-THREAD_TEST_CASE("a plain thread waits for a WatchSet, and reads and writes pipes") {
+THREAD_TEST_CASE("a plain thread can wait on a WatchSet, and read and write pipes") {
   const Foreign foreign;
   auto [set, without_set] = WatchSet::create();
   CHECK(without_set == std::error_code{});
@@ -325,8 +326,8 @@ THREAD_TEST_CASE("a plain thread waits for a WatchSet, and reads and writes pipe
 }
 
 FIBER_TEST_CASE(
-    "a pipe transfers bytes, reports the end of the data, and raises no SIGPIPE when its reader "
-    "has closed") {
+    "a pipe transfers bytes, reports the end of the data, and raises no SIGPIPE when its read end "
+    "is closed") {
   auto [pipe, error] = io::make_pipe();
   REQUIRE(error == std::error_code{});
   const std::string sent(300'000, 'p');

@@ -73,7 +73,9 @@ TEST_CASE("addresses with different ports are not equal") {
   CHECK(first == second.with_port(80));
 }
 
-TEST_CASE("an address converts to a sockaddr and back unchanged, and other families are refused") {
+TEST_CASE(
+    "an address converts to a sockaddr and back unchanged, and other address families are "
+    "refused") {
   const Address address = Address::loopback_v4(80);
   CHECK(address.system_size() == sizeof(sockaddr_in));
   CHECK(Address::from_system(address.system_data(), address.system_size()).value == address);

@@ -51,7 +51,8 @@ struct Script {
 }  // namespace
 
 TEST_CASE(
-    "a BufferedReader returns lines without their line ends, however the stream splits the lines") {
+    "a BufferedReader returns lines without their line endings, however the stream splits the "
+    "lines") {
   Script script{.pieces = {"PI", "NG\r", "\nECHO\n\n", "a\rb\r\nmore"}};
   BufferedReader reader(script);
   CHECK(reader.read_line().value == "PING");
@@ -91,8 +92,8 @@ TEST_CASE("a BufferedReader without a limit reads a line of any length") {
 }
 
 TEST_CASE(
-    "a BufferedReader distinguishes a stream that ends within a read from a stream that ended "
-    "before") {
+    "a BufferedReader distinguishes a stream that ends during a read from a stream that has "
+    "already ended") {
   Script script{.pieces = {"ab", "cd", "e"}};
   BufferedReader reader(script);
   CHECK(reader.peek(3).value == "abc");

@@ -25,7 +25,7 @@ using net::TcpStream;
 
 TEST_SUITE_BEGIN("net/cancel");
 
-FIBER_TEST_CASE("a stop request ends every waiting call of a stream, and the stream stays usable") {
+FIBER_TEST_CASE("a stop request ends every waiting call on a stream, and the stream stays usable") {
   auto [client, server] = connected_pair();
   TcpListener listener = listen_anywhere();
   std::stop_source source;
@@ -55,7 +55,8 @@ FIBER_TEST_CASE("a stop request ends every waiting call of a stream, and the str
   CHECK(other_client.is_open_hint());
 }
 
-FIBER_TEST_CASE("network calls without a deadline or a stop token end with the caller's context") {
+FIBER_TEST_CASE(
+    "cancelling the caller's context ends network calls that have no deadline or stop token") {
   auto [client, server] = connected_pair();
   TcpListener listener = listen_anywhere();
   Context context;
@@ -113,7 +114,7 @@ FIBER_TEST_CASE(
   CHECK(send.join() == Errc::cancelled);
 }
 
-FIBER_TEST_CASE("an earlier stop request ends only network calls that would have to wait") {
+FIBER_TEST_CASE("a network call with a cancelled context fails only when the call has to wait") {
   auto [client, server] = connected_pair();
   Context context;
   context.cancel();

@@ -95,7 +95,7 @@ FIBER_TEST_CASE("a closed stream stays closed and may be closed again") {
   CHECK(listener.local_address().error == Errc::closed);
 }
 
-THREAD_TEST_CASE("a close by a plain thread ends a fiber's wait for the stream") {
+THREAD_TEST_CASE("a fiber's wait on a stream ends when a plain thread closes the stream") {
   auto [client, server] = connected_pair();
   auto reader = spawn([&stream = client] {
     std::array<std::byte, 8> buffer;
@@ -146,8 +146,8 @@ FIBER_TEST_CASE(
 }
 
 FIBER_TEST_CASE_WITH(
-    "10 000 consecutive connections are all served although events of earlier connections arrive "
-    "late",
+    "10 000 consecutive connections are all served even though events of earlier connections "
+    "arrive late",
     {.workers = {1, 8}}) {
   const unsigned rounds = 10'000 / kSlowdown;
   TcpListener listener = listen_anywhere();

@@ -161,7 +161,9 @@ FIBER_TEST_CASE("a datagram arrives whole, with its sender's address") {
   exchange_datagrams<UnixAddress>();
 }
 
-FIBER_TEST_CASE("a deadline, a stop request, a close or a select ends a wait for a datagram") {
+FIBER_TEST_CASE(
+    "a deadline, a stop request or close() ends a wait for a datagram, and a select can wait for "
+    "one") {
   end_waits<Address>();
   end_waits<UnixAddress>();
 }
@@ -171,7 +173,7 @@ FIBER_TEST_CASE("batches of datagrams are sent and received in order") {
   exchange_batches<UnixAddress>();
 }
 
-FIBER_TEST_CASE("a connected UDP socket returns an error if no peer listens") {
+FIBER_TEST_CASE("a connected UDP socket returns an error when no peer is listening") {
   // Holds the port, but receives datagrams only from itself.
   const UdpSocket other = bound<Address>();
   const Address nobody = other.local_address().value;
@@ -185,7 +187,8 @@ FIBER_TEST_CASE("a connected UDP socket returns an error if no peer listens") {
   CHECK(socket.send_to(std::vector<std::byte>(70'000), nobody) == std::errc::message_size);
 }
 
-FIBER_TEST_CASE("sending a Unix datagram to a full receiver waits for room or a deadline") {
+FIBER_TEST_CASE(
+    "sending a Unix datagram to a full receiver waits until there is room or the deadline passes") {
   auto receiver = bound<UnixAddress>();
   const UnixAddress there = receiver.local_address().value;
   auto [sender, error] = UnixDatagramSocket::open(there);
@@ -220,8 +223,7 @@ SIM_TEST_CASE(
 }
 
 FIBER_TEST_CASE(
-    "a batch send returns the number of sent datagrams when a deadline or a stop request ends the "
-    "send") {
+    "a deadline or a stop request ends a batch send, which returns the number of datagrams sent") {
   auto receiver = bound<UnixAddress>();
   auto sender = bound<UnixAddress>();
   const UnixAddress there = receiver.local_address().value;

@@ -19,7 +19,7 @@ using net::TcpStream;
 
 TEST_SUITE_BEGIN("net/deadline");
 
-FIBER_TEST_CASE("a read without data ends at its deadline, and the stream stays usable") {
+FIBER_TEST_CASE("a read that gets no data ends at its deadline, and the stream stays usable") {
   auto [client, server] = connected_pair();
   std::array<std::byte, 8> buffer;
   const Deadline deadline = Deadline::after(2ms);
@@ -30,7 +30,8 @@ FIBER_TEST_CASE("a read without data ends at its deadline, and the stream stays 
   CHECK(read_text(client, 4) == "here");
 }
 
-SIM_TEST_CASE("an accept without a client ends at its deadline, and the listener stays usable") {
+SIM_TEST_CASE(
+    "an accept() to which no client connects ends at its deadline, and the listener stays usable") {
   TcpListener listener = listen_anywhere();
   const Deadline deadline = Deadline::after(24h);
   CHECK(listener.accept(deadline).error == Errc::timed_out);
@@ -40,7 +41,8 @@ SIM_TEST_CASE("an accept without a client ends at its deadline, and the listener
 }
 
 FIBER_TEST_CASE(
-    "a write without a reader ends at its deadline and returns the number of written bytes") {
+    "a write to a peer that does not read ends at its deadline and returns the number of bytes "
+    "written") {
   auto [client, server] = connected_pair();
   shrink_buffers(client);
   const std::vector<std::byte> much(std::size_t{16} << 20);

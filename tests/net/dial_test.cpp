@@ -193,7 +193,7 @@ THREAD_TEST_CASE("a deadline or a stop request ends a plain thread's resolve() a
   CHECK(net::dial(hangs, stop.get_token()).error == Errc::cancelled);
 }
 
-SIM_TEST_CASE("a stop request ends a connect to a listener with a full backlog") {
+SIM_TEST_CASE("a stop request ends a connection attempt to a listener with a full backlog") {
   const FullListener full;
   std::stop_source stop;
   auto caller = spawn([&] { return TcpStream::connect(full.address(), stop.get_token()).error; });

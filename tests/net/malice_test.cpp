@@ -79,7 +79,7 @@ SIM_TEST_CASE("a read deadline disconnects silent or stalled peers, and other pe
   CHECK(gave_up == kSilent);
 }
 
-FIBER_TEST_CASE("a write deadline disconnects peers that do not read their answers") {
+FIBER_TEST_CASE("a write deadline disconnects peers that do not read their responses") {
   std::atomic<int> gave_up = 0;
   const std::string much(1'000'000, 'm');
   Serving serving({}, [&](TcpStream& stream) {
@@ -97,7 +97,8 @@ FIBER_TEST_CASE("a write deadline disconnects peers that do not read their answe
   CHECK(gave_up == kPeers);
 }
 
-FIBER_TEST_CASE("a server that stops on SIGTERM under load answers every request that was read") {
+FIBER_TEST_CASE(
+    "a server that stops on SIGTERM under load answers every request that it has read") {
   std::atomic<int> handled = 0;
   std::atomic<int> answered = 0;
   Serving serving({.grace = 1h}, [&](Connection& connection) {

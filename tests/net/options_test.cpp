@@ -138,7 +138,7 @@ FIBER_TEST_CASE("gathered writes arrive in order and can be read into scattered 
   CHECK(pair.client.read_scattered({}).value == 0);
 }
 
-FIBER_TEST_CASE("a gathered write that times out returns the number of written bytes") {
+FIBER_TEST_CASE("a gathered write that times out returns the number of bytes written") {
   auto pair = connected_pair();
   shrink_buffers(pair.client, 32'768);
   shrink_buffers(pair.server, 32'768);

@@ -69,7 +69,7 @@ std::string say_peer(Connection& connection) {
 
 TEST_SUITE_BEGIN("net/proxy_protocol");
 
-TEST_CASE("net::Networks contains the addresses that share the bits of one of its prefixes") {
+TEST_CASE("net::Networks contains the addresses that match one of its prefixes") {
   const Networks networks = {"10.16.0.0/12", "192.0.2.1", "2001:db8::/33", "::1/128"};
   for (const char* inside : {"10.16.0.0:0", "10.31.255.255:1", "192.0.2.1:80", "[2001:db8::5]:0",
                              "[2001:db8:7fff::5]:0", "[::1]:0", "[::ffff:10.17.0.1]:0"}) {

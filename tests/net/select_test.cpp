@@ -64,7 +64,7 @@ FIBER_TEST_CASE("a select finds a stream writable at once, and readable when byt
 }
 
 FIBER_TEST_CASE(
-    "bytes that arrive later end a waiting select, and the handler reads them without waiting") {
+    "a waiting select returns when bytes arrive, and its handler reads the bytes without waiting") {
   auto [client, server] = connected_pair();
   Channel<int> channel;
   for (int round = 0; round < 20; ++round) {
@@ -123,7 +123,7 @@ FIBER_TEST_CASE("a select finds a stream readable when the peer has closed the c
   closer.join();
 }
 
-FIBER_TEST_CASE("closing a stream ends waiting and later selects on the stream") {
+FIBER_TEST_CASE("closing a stream ends current and later selects on the stream") {
   for (int round = 0; round < 100; ++round) {
     auto [client, server] = connected_pair();
     auto closer = spawn([&, &stream = client] {
@@ -193,7 +193,7 @@ FIBER_TEST_CASE(
   CHECK(select(on_readable(client), otherwise()) == 1);
 }
 
-FIBER_TEST_CASE("a handler of a select may read every socket of the select") {
+FIBER_TEST_CASE("a select handler may read any socket in the select") {
   auto [first_client, first_server] = connected_pair();
   auto [second_client, second_server] = connected_pair();
   auto writer = spawn([&, &first = first_server, &second = second_server] {
@@ -278,7 +278,7 @@ FIBER_TEST_CASE("no byte is lost when timeouts of 0 to 2 us race with data, read
 }
 
 FIBER_TEST_CASE(
-    "a select on a stream returns when closing the stream races with the begin or end of the "
+    "a select on a stream returns when closing the stream races with the start or end of the "
     "select") {
   const int rounds = static_cast<int>(300 / kSlowdown);
   Random random(3);

@@ -56,7 +56,8 @@ SIM_TEST_CASE(
 }
 
 SIM_TEST_CASE(
-    "a server that drains ends idle connections while another connection waits for the pool") {
+    "a draining server ends idle connections while another connection is waiting for room in the "
+    "pool") {
   FiberPool pool({.capacity = 1, .on_full = OnFull::block});
   Serving serving({.run = net::in_pool(pool), .grace = 1h}, [](Connection& connection) {
     CHECK(connection.wait_readable() == Errc::cancelled);
@@ -71,7 +72,7 @@ SIM_TEST_CASE(
 }
 
 FIBER_TEST_CASE(
-    "a server that drains serves clients that connected earlier, even at max_connections") {
+    "a draining server serves clients that connected earlier, even at max_connections") {
   Event goes_on;
   Event begun;
   Serving serving({.max_connections = 1, .grace = 1h}, [&](Connection& connection) {
@@ -221,7 +222,8 @@ FIBER_TEST_CASE("shutdown() called by a handler closes all connections except th
 }
 
 FIBER_TEST_CASE(
-    "shutdown() called by a handler does not wait for connections that wait for the pool") {
+    "shutdown() called by a handler returns while another connection is waiting for room in the "
+    "pool") {
   Server* server = nullptr;
   FiberPool pool({.capacity = 1});
   Serving serving({.run = net::in_pool(pool), .grace = 1h}, [&](Connection& connection) {
@@ -240,7 +242,8 @@ FIBER_TEST_CASE(
 }
 
 SIM_TEST_CASE(
-    "a connection accepted after a handler's shutdown() ends at the deadline of that call") {
+    "a connection accepted after a handler called shutdown() ends at the deadline of that "
+    "shutdown()") {
   Server* server = nullptr;
   Serving serving({.max_connections = 1, .grace = 1h}, [&](Connection& connection) {
     std::array<std::byte, 1> any;

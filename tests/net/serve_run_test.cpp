@@ -73,7 +73,7 @@ FIBER_TEST_CASE(
 }
 
 FIBER_TEST_CASE(
-    "the state of an idle connection is kept and is destroyed before the connection's stream") {
+    "a connection keeps its state while it is idle, and destroys the state before its stream") {
   std::atomic<int> calls{0};
   std::atomic<int> alive{0};
   Serving serving({}, [&](Connection& connection) {
@@ -103,7 +103,7 @@ FIBER_TEST_CASE(
   CHECK(alive == 0);
 }
 
-FIBER_TEST_CASE("ServerOptions::run starts the task of each request that follows an idle time") {
+FIBER_TEST_CASE("ServerOptions::run starts the task for each request that follows an idle period") {
   constexpr int kClients = 6;
   constexpr int kRounds = 3;
   FiberPool pool({.capacity = 2, .on_full = OnFull::block});

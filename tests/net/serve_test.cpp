@@ -50,7 +50,7 @@ FIBER_TEST_CASE("a server serves each connection until the server drains") {
   CHECK(serving->stats().refused == 0);
 }
 
-FIBER_TEST_CASE("a stop request or the close of the listener ends serve()") {
+FIBER_TEST_CASE("serve() ends on a stop request or when the listener is closed") {
   std::stop_source stop;
   TcpListener listener = listen_anywhere();
   auto serving =
@@ -92,7 +92,7 @@ FIBER_TEST_CASE("a new fiber serves an idle connection when bytes arrive") {
   wait_for([&] { return serving->stats().open == 0; });
 }
 
-FIBER_TEST_CASE("a drain ends idle connections at once, with and without a waiting fiber") {
+FIBER_TEST_CASE("a drain ends idle connections at once, even while a fiber is waiting on them") {
   for (const bool keeps_fiber : {false, true}) {
     Serving serving({.grace = 1h}, [keeps_fiber](Connection& connection) {
       if (answer_one(connection) == Next::close) return Next::close;
@@ -132,7 +132,7 @@ FIBER_TEST_CASE("a connection waits for its next request until a deadline or a s
   CHECK(serving.end() == std::error_code{});
 }
 
-FIBER_TEST_CASE("a server that drains answers a request that has already arrived") {
+FIBER_TEST_CASE("a draining server answers a request that has already arrived") {
   Event goes_on;
   Serving serving({.grace = 1h}, [&](Connection& connection) {
     const Next next = answer_one(connection);
@@ -193,7 +193,7 @@ SIM_TEST_CASE(
   CHECK(serving->stats().timed_out == 2);
 }
 
-SIM_TEST_CASE("a server closes each of many connections when the connection's own idle time ends") {
+SIM_TEST_CASE("a server closes each connection when its own idle timeout expires") {
   Serving serving({.idle_timeout = 1h}, answer_one);
   WaitGroup clients;
   for (int i = 0; i < 100; ++i) {
@@ -250,7 +250,9 @@ FIBER_TEST_CASE("a server with AtLimit::refuse refuses connections beyond max_co
   CHECK(serving->stats().refused == 1);
 }
 
-FIBER_TEST_CASE("a server in a pool refuses a connection when the pool refuses the task") {
+FIBER_TEST_CASE(
+    "a server that runs its handlers in a pool refuses a connection when the pool refuses the "
+    "task") {
   FiberPool pool({.capacity = 2, .on_full = OnFull::reject});
   Serving serving(
       {.on_refused =
@@ -368,7 +370,7 @@ FIBER_TEST_CASE("a server continues when more clients connect than it has descri
 }
 
 FIBER_TEST_CASE(
-    "a server opens its reserve descriptor again after a fiber has answered a refused client") {
+    "a server out of descriptors can refuse clients even if on_refused hands them to fibers") {
   const auto refuse = [](net::ByteStream stream) {
     go([stream = std::move(stream)]() mutable { (void)stream.write_all(bytes("busy")); });
   };

@@ -100,8 +100,8 @@ FIBER_TEST_CASE("accept() skips a connection that was reset while the connection
 }
 
 FIBER_TEST_CASE(
-    "an accept without free descriptors returns the error at its deadline, and the listener "
-    "continues") {
+    "an accept() that finds no free descriptor returns the error at its deadline, and the listener "
+    "stays usable") {
   TcpListener listener = listen_anywhere();
   auto [client, refused] = TcpStream::connect(listener.local_address().value);
   CHECK(refused == std::error_code{});

@@ -106,7 +106,8 @@ FIBER_TEST_CASE("a stream whose sending side was shut down can still be read") {
   CHECK(client.write_some(bytes("more")).error == std::errc::broken_pipe);
 }
 
-FIBER_TEST_CASE("a read returns the end of the stream even directly after the last bytes") {
+FIBER_TEST_CASE(
+    "a read reports the end of the stream even if it comes immediately after the last bytes") {
   // The first read is short, which indicates an empty socket; the reader must still see the end.
   TcpListener listener = listen_anywhere();
   for (unsigned i = 0; i < 500 / kSlowdown; ++i) {
@@ -331,7 +332,8 @@ FIBER_TEST_CASE_WITH("a fiber that reads without ever waiting lets other fibers 
   writer.join();
 }
 
-FIBER_TEST_CASE("a read with a passed deadline returns available bytes, even after a short read") {
+FIBER_TEST_CASE(
+    "a read whose deadline has passed returns available bytes, even after a short read") {
   auto [client, server] = connected_pair();
   std::array<std::byte, 64> buffer;
   for (int i = 0; i < 100; ++i) {

@@ -136,7 +136,7 @@ FIBER_TEST_CASE(
 }
 
 FIBER_TEST_CASE(
-    "connecting to a Unix listener with a full backlog waits for a deadline or a stop request") {
+    "connecting to a Unix listener with a full backlog waits until a deadline or a stop request") {
   UnixListener listener = listen_on(UnixAddress(), {.backlog = 0});
   const UnixAddress address = listener.local_address().value;
   const UnixStream first = UnixStream::connect(address).value;
@@ -189,7 +189,7 @@ FIBER_TEST_CASE(
 }
 
 FIBER_TEST_CASE(
-    "no descriptor is lost when a deadline or a stop request ends a waiting send of descriptors") {
+    "send_descriptors() sends nothing when a deadline or a stop request ends its wait") {
   auto pair = make_pair();
   auto [pipe, failed] = io::make_pipe();
   REQUIRE(failed == std::error_code{});
@@ -217,7 +217,9 @@ FIBER_TEST_CASE(
   CHECK(pair.second.receive_descriptors(buffer, Deadline::after(1ms)).error == Errc::timed_out);
 }
 
-FIBER_TEST_CASE("a deadline, a stop request, a close or a select ends waits on a Unix socket") {
+FIBER_TEST_CASE(
+    "a deadline, a stop request or close() ends a wait on a Unix socket, and a select can wait for "
+    "the socket") {
   auto pair = make_pair();
   std::array<std::byte, 8> buffer;
   CHECK(pair.first.read_some(buffer, Deadline::after(1ms)).error == Errc::timed_out);
@@ -264,8 +266,7 @@ THREAD_TEST_CASE("plain threads connect, read and write over Unix sockets") {
 }
 
 THREAD_TEST_CASE(
-    "plain threads pass descriptors over Unix sockets, and a deadline or a stop request ends their "
-    "waits") {
+    "plain threads pass descriptors over Unix sockets with deadlines and stop tokens") {
   auto pair = make_pair();
   auto [pipe, failed] = io::make_pipe();
   REQUIRE(failed == std::error_code{});

@@ -38,7 +38,7 @@ std::string written_by(void (*write)(std::ostream&)) {
 
 TEST_SUITE_BEGIN("observe/dump");
 
-FIBER_TEST_CASE("a JSON dump has each living fiber and escapes the fibers' names") {
+FIBER_TEST_CASE("a JSON dump contains every existing fiber and escapes the fibers' names") {
   weft::Event event;
   for (int i = 0; i < 300; ++i) weft::go({.name = "a \"b\"\n"}, [&] { event.wait(); });
   weft::test::await_parked(300);
@@ -53,7 +53,7 @@ FIBER_TEST_CASE("a JSON dump has each living fiber and escapes the fibers' names
   event.set();
 }
 
-FIBER_TEST_CASE("a dump of folded stacks shows how many fibers have the same calls") {
+FIBER_TEST_CASE("a dump of folded stacks shows how many fibers have the same call stack") {
   weft::Event event;
   weft::Mutex mutex;
   mutex.lock();
@@ -92,7 +92,7 @@ FIBER_TEST_CASE_WITH("a dump shows how long a fiber has been parked", {.workers 
 }
 
 FIBER_TEST_CASE_WITH(
-    "a dump shows how long a fiber has been running, and the fiber's current calls",
+    "a dump shows how long a fiber has been running, and the fiber's current call stack",
     {.workers = {2}}) {
   std::atomic<bool> is_seen = false;
   auto spinning = weft::spawn([&] {
@@ -116,7 +116,9 @@ FIBER_TEST_CASE_WITH(
   spinning.join();
 }
 
-TEST_CASE("a dump reports a leak if many fibers of a group have waited long and the group grows") {
+TEST_CASE(
+    "a dump reports a leak if many fibers have been waiting for a long time and their number is "
+    "growing") {
   const auto waiting = [](const char* reason, std::chrono::minutes age) {
     weft::observe::FiberEntry fiber;
     fiber.reason = reason;

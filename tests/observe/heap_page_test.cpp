@@ -69,7 +69,8 @@ TEST_CASE("a tcmalloc heap profile is converted to folded stacks") {
                           "MAPPED_LIBRARIES:\n") == "0x1f;0xf 1000\n0x2f 100\n");
 }
 
-TEST_CASE("the heap page shows the memory that a fiber holds, or how to enable heap profiles") {
+TEST_CASE(
+    "the heap page shows a fiber's memory, or how to enable heap profiles when they are disabled") {
   weft::test::TestGuard guard("the page of the heap");
   const bool is_expected = std::getenv("WEFT_EXPECTS_HEAP") != nullptr;
   Answer answer;

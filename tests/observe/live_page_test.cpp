@@ -107,7 +107,7 @@ FIBER_TEST_CASE_WITH("weft-top shows the pools and waits of a program", {.worker
   serving.join();
 }
 
-FIBER_TEST_CASE_WITH("weft-top reports an invalid answer of the live page", {.workers = {2}}) {
+FIBER_TEST_CASE_WITH("weft-top reports an invalid response from the live page", {.workers = {2}}) {
   for (const char* answer :
        {"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{", "\x1b[31m no HTTP\r\n\r\n",
         "HTTP/1.1 200 OK\r\n\r\n{\"of\":\"somebody else\"}", "HTTP/1.1 200 OK\r\n\r\n[1]",

@@ -151,7 +151,7 @@ FIBER_TEST_CASE("the metrics contain the latency and the run time of sampled fib
   }
 }
 
-TEST_CASE("the highest percentile of a distribution is its maximum, also beyond the last bucket") {
+TEST_CASE("the 100th percentile of a distribution is its maximum, even beyond the last bucket") {
   Distribution times;
   times.count = 2;
   times.max = 1h;

@@ -126,7 +126,7 @@ void handle_nothing(int /*signal*/) {}
 TEST_SUITE_BEGIN("observe/profile");
 
 FIBER_TEST_CASE_WITH(
-    "a processor profile shows which fibers compute, with their names and callables",
+    "a processor profile shows which fibers are computing, with their names and callables",
     {.workers = {1, 2}}) {
   if (!kHasSamples) return;
   weft::detail::Atomic<bool> end{false};

@@ -79,9 +79,7 @@ TEST_CASE("a fiber in a trace has its callable's name and an arrow from its spaw
   CHECK(story.arrows.front().to == 100);
 }
 
-TEST_CASE(
-    "a trace keeps the events of an ended fiber apart from those of a fiber that reuses its "
-    "record") {
+TEST_CASE("a trace does not give a fiber the name of an ended fiber that had the same record") {
   Written written(2);
   written.spawn(0, 10, typeid(FromPlain));  // It ran and ended; another fiber reuses its record.
   written.overflow(1, 100);
@@ -96,7 +94,8 @@ TEST_CASE(
   CHECK(story.arrows.front().from == 600);
 }
 
-TEST_CASE("a trace omits events that are older than the lost events of any worker's ring") {
+TEST_CASE(
+    "a trace omits events that are older than the newest event that any worker's ring has lost") {
   Written written(2);
   written.overflow(1, 1000);
   written.spawn(0, 200, typeid(FromPlain));

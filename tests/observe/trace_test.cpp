@@ -110,7 +110,7 @@ THREAD_TEST_CASE("a written trace is well-formed and contains the expected event
                     "--expect 'submit: mail' --expect thread_name"));
 }
 
-THREAD_TEST_CASE("a trace can be written while it is recorded and its rings overflow") {
+THREAD_TEST_CASE("a trace can be written while it is being recorded and its rings overflow") {
   const TraceFile file;
   weft::trace::start({.events_per_worker = 256});
   std::thread worker([&runtime] { runtime.run(do_various_things); });
@@ -154,7 +154,7 @@ TEST_CASE("trace::start() refuses a buffer that is larger than the available mem
   }
 }
 
-TEST_CASE("reading a full trace ring omits events that may be overwritten meanwhile") {
+TEST_CASE("reading a full trace ring omits events that may be overwritten during the read") {
   weft::scheduler::TraceRing ring(64, 0, 0);
   for (std::uint64_t put = 1; put <= 200; ++put) {
     ring.put({put - 1, weft::detail::TraceKind::run, 1, 2, {}});
@@ -165,7 +165,7 @@ TEST_CASE("reading a full trace ring omits events that may be overwritten meanwh
   }
 }
 
-TEST_CASE("a trace ring keeps the newest events in order while its owner writes") {
+TEST_CASE("a trace ring keeps the newest events in order while its owner is writing") {
   weft::scheduler::TraceRing ring(64, 0, 0);
   CHECK(ring.read().events.empty());
   std::jthread owner([&ring](const std::stop_token& stop) {

@@ -84,7 +84,7 @@ FIBER_TEST_CASE_WITH(
 }
 
 FIBER_TEST_CASE_WITH(
-    "a contention profile counts a wait that outlasts the recording only until the recording ends",
+    "a contention profile counts an unfinished wait up to the end of the recording",
     {.workers = {1, 2}}) {
   if (weft::test::kSanitized) return weft::test::skip("sanitized builds make no profiles");
   weft::Event event;
@@ -112,7 +112,7 @@ FIBER_TEST_CASE_WITH(
   waiting.wait();
 }
 
-FIBER_TEST_CASE_WITH("a second contention profile is refused while the first is recorded",
+FIBER_TEST_CASE_WITH("a second contention profile is refused while the first is being recorded",
                      {.workers = {2}}) {
   if (weft::test::kSanitized) return weft::test::skip("sanitized builds make no profiles");
   weft::Context context;

@@ -148,7 +148,8 @@ FIBER_TEST_CASE("a pool starts workers, up to its capacity, for blocking tasks o
   again.set();
 }
 
-FIBER_TEST_CASE("submit_bulk() accepts the callables before an empty callable and no others") {
+FIBER_TEST_CASE(
+    "submit_bulk() accepts the callables that precede an empty callable, but no others") {
   std::vector<int> ran;
   Functions tasks = numbered(ran, 30);
   tasks[20] = nullptr;
@@ -197,7 +198,7 @@ FIBER_TEST_CASE("tasks of submit_bulk() receive a stop token, and dropped tasks 
   CHECK(shared.use_count() == 31);  // The copies in `tasks`, and this one.
 }
 
-THREAD_TEST_CASE("submit_bulk() by many callers at once loses and duplicates no task") {
+THREAD_TEST_CASE("submit_bulk() by many callers at once neither loses nor duplicates a task") {
   const std::size_t rounds = 50 / kSlowdown;
   std::atomic<std::uint64_t> ran{0};
   FiberPool pool({.capacity = 3, .queue_capacity = 40, .timings = true});

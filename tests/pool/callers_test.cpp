@@ -100,7 +100,7 @@ THREAD_TEST_CASE(
   }
 }
 
-THREAD_TEST_CASE("a plain thread can make every call of a pool") {
+THREAD_TEST_CASE("a plain thread can call every function of a pool") {
   Flag release;
   FiberPool pool({.capacity = 2, .queue_capacity = 1});
   CHECK(pool.run([] { return this_fiber::is_fiber(); }));

@@ -14,7 +14,8 @@ using namespace weft::test;
 TEST_SUITE_BEGIN("pool/default_pool");
 
 FIBER_TEST_CASE(
-    "default_pool() returns one pool, which runs tasks in every runtime within its capacity") {
+    "default_pool() returns the same pool in every fiber, and the pool never exceeds its "
+    "capacity") {
   constexpr int kTasks = 200;
   FiberPool& pool = default_pool();
   Concurrency gauge;
@@ -39,13 +40,13 @@ FIBER_TEST_CASE(
   CHECK(balanced(pool.stats()));
 }
 
-FIBER_TEST_CASE("default_pool() has no fiber while the pool is idle") {
+FIBER_TEST_CASE("the default pool has no fibers while it is idle") {
   const std::uint64_t before = runtime.stats().live;
   CHECK(default_pool().run([] { return 7; }) == 7);
   wait_until_true([&] { return runtime.stats().live == before; });
 }
 
-TEST_CASE("default_pool() refuses tasks without a runtime") {
+TEST_CASE("the default pool refuses tasks when no runtime exists") {
   CHECK(default_pool().submit([] {}) == Errc::no_runtime);
   // With a runtime, the pool accepts tasks again.
   CHECK(weft::run([] { return default_pool().run([] { return 1; }); }) == 1);

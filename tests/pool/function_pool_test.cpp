@@ -140,7 +140,8 @@ FIBER_TEST_CASE("a FunctionPool refuses an empty function") {
   CHECK_THROWS_AS(Pool([](int i) { return i; }, {.capacity = 0}), std::invalid_argument);
 }
 
-FIBER_TEST_CASE("an exception of a FunctionPool's function goes to the waiter or to on_exception") {
+FIBER_TEST_CASE(
+    "an exception from a FunctionPool's function is passed to the waiter or to on_exception") {
   std::atomic<int> reported{0};
   FunctionPool<int, int> pool(
       [](int i) -> int { throw std::runtime_error("call " + std::to_string(i)); },
@@ -182,8 +183,8 @@ FIBER_TEST_CASE(
 }
 
 FIBER_TEST_CASE(
-    "a deadline or a stop request ends process_until()'s wait for the result and requests a stop "
-    "of the function") {
+    "a deadline or a stop request ends process_until()'s wait for the result and asks the "
+    "function to stop") {
   Gate begun, release;
   std::atomic<bool> told{false};
   FunctionPool<int, int> pool(
@@ -241,7 +242,8 @@ FIBER_TEST_CASE(
   CHECK(pool.pool().stats().live <= 1);
 }
 
-FIBER_TEST_CASE("process_until() in a task of the same pool gives the task's slot back") {
+FIBER_TEST_CASE(
+    "process_until() in a task of the same pool gives the task's slot back while the task waits") {
   FunctionPool<int, int>* self = nullptr;
   FunctionPool<int, int> pool(
       [&](int depth) { return depth == 0 ? 7 : *self->process_until(1h, depth - 1); },
@@ -286,7 +288,7 @@ FIBER_TEST_CASE(
   for (int i = 1; i <= 10; ++i) CHECK(kept.process(0) == i);
 }
 
-FIBER_TEST_CASE("a FunctionPool task that runs in its caller has its own object") {
+FIBER_TEST_CASE("a FunctionPool call that runs on the caller's stack uses a new object") {
   Objects objects;
   {
     Gate release;
@@ -346,7 +348,7 @@ THREAD_TEST_CASE("plain threads call a FunctionPool and wait for its results") {
   release.set();
 }
 
-FIBER_TEST_CASE("close(cancel) requests a stop of all running calls of a FunctionPool") {
+FIBER_TEST_CASE("close(cancel) asks all running calls of a FunctionPool to stop") {
   std::atomic<int> running{0}, stopped{0};
   const auto until_stopped = [&](int argument, const std::stop_token& token) {
     running.fetch_add(1);

@@ -77,7 +77,7 @@ FIBER_TEST_CASE("submit options of a group's task apply in the group's pool") {
   CHECK_THROWS_AS((void)without_pool.spawn_until({.weight = 2}, {}, [] {}), std::invalid_argument);
 }
 
-FIBER_TEST_CASE("a task with options that a group refuses is unchanged") {
+FIBER_TEST_CASE("a callable with task options is unchanged when a group refuses it") {
   struct Callable {
     std::unique_ptr<int> value;
     void operator()() const {}
@@ -116,7 +116,8 @@ FIBER_TEST_CASE("the stop request and the timeout of one group task do not affec
 }
 
 FIBER_TEST_CASE(
-    "close(cancel) stops a group task that has options, and a task refused later is unchanged") {
+    "close(cancel) stops a group task that has options, and a callable refused later is "
+    "unchanged") {
   FiberPool pool({.capacity = 1});
   TaskGroup group(pool);
   Gate begun, stopped, never;
@@ -199,7 +200,8 @@ FIBER_TEST_CASE("parallel loops accept submit options") {
 }
 
 FIBER_TEST_CASE(
-    "a stop request of the options or the pool makes a parallel loop skip its remaining steps") {
+    "a parallel loop skips its remaining steps after a stop request or when its pool is "
+    "cancelled") {
   for (const bool is_of_pool : {false, true}) {
     FiberPool pool({.capacity = 2, .queue_capacity = 8});
     std::stop_source stop;

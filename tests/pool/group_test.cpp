@@ -33,7 +33,7 @@ int fibonacci(FiberPool& pool, int n) {
 
 TEST_SUITE_BEGIN("pool/group");
 
-FIBER_TEST_CASE("groups that share a pool never exceed the pool's capacity together") {
+FIBER_TEST_CASE("groups that share a pool together never exceed the pool's capacity") {
   Concurrency gauge;
   FiberPool pool({.capacity = 3, .queue_capacity = 5});
   std::vector<JoinHandle<int>> owners;
@@ -168,7 +168,8 @@ FIBER_TEST_CASE("a group's join() throws when the pool has dropped tasks of the 
   CHECK(results.join() == std::vector<int>{2});
 }
 
-FIBER_TEST_CASE("the first exception cancels the other tasks of its group, and no other group") {
+FIBER_TEST_CASE(
+    "the first exception cancels the other tasks of its group, but no tasks of other groups") {
   std::atomic<int> reported{0};
   FiberPool pool({.capacity = 4, .on_exception = [&](std::exception_ptr) { ++reported; }});
   TaskGroup one(pool), other(pool);
@@ -210,8 +211,8 @@ THREAD_TEST_CASE("a plain thread may spawn and join a group on a pool") {
 }
 
 FIBER_TEST_CASE(
-    "a delayed task of a group takes no slot, and join() throws the error when the task is later "
-    "refused") {
+    "a delayed task of a group occupies no slot, and join() throws the error when the task is "
+    "later refused") {
   FiberPool pool({.capacity = 1});
   TaskGroup group(pool);
   bool has_run = false;

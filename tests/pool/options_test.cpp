@@ -12,7 +12,7 @@ using namespace std::chrono_literals;
 
 TEST_SUITE_BEGIN("pool/options");
 
-FIBER_TEST_CASE("a pool refuses invalid options and names the option") {
+FIBER_TEST_CASE("a pool refuses invalid options, and the error names the option") {
   CHECK(refused({.capacity = 0}, "capacity"));
   CHECK(refused({.capacity = 2, .min_workers = 3}, "min_workers"));
   CHECK(refused({.prestart = true}, "prestart"));

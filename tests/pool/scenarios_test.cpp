@@ -83,7 +83,7 @@ FIBER_TEST_CASE("close(discard) ends run() calls whose tasks have not started") 
   pool.join();
 }
 
-FIBER_TEST_CASE("a long queue starts at most as many workers as the capacity") {
+FIBER_TEST_CASE("a long queue starts at most as many workers as the capacity allows") {
   Gate release;
   FiberPool pool({.capacity = 10, .queue_capacity = kUnlimited});
   for (int i = 0; i < 1000; ++i) CHECK(pool.submit([&] { release.wait(); }));
@@ -150,7 +150,7 @@ FIBER_TEST_CASE("a group may be cancelled after its join, and more than once") {
   CHECK(group.join() == std::vector<int>{1});
 }
 
-FIBER_TEST_CASE("try_submit() never parks, so that a server can answer a refused request at once") {
+FIBER_TEST_CASE("try_submit() never parks when the pool is full, so a server can answer at once") {
   Gate release;
   std::atomic<int> served{0};
   int refused = 0;
@@ -170,7 +170,8 @@ FIBER_TEST_CASE("try_submit() never parks, so that a server can answer a refused
   CHECK(served == 3);
 }
 
-FIBER_TEST_CASE("a hundred tasks run in five workers, at most five at once, and are all counted") {
+FIBER_TEST_CASE(
+    "a hundred tasks run on five workers, at most five at once, and all tasks are counted") {
   Concurrency gauge;
   Gate release;
   FiberPool pool({.capacity = 5, .queue_capacity = 10});

@@ -16,7 +16,8 @@ using namespace std::chrono_literals;
 
 TEST_SUITE_BEGIN("pool/select");
 
-FIBER_TEST_CASE("a select ends when a pool task ends, has ended before, or is cancelled") {
+FIBER_TEST_CASE(
+    "a select on a pool task ends when the task ends, has already ended, or is cancelled") {
   FiberPool pool({.capacity = 2, .queue_capacity = 10});
   auto ended = pool.async([] { return 1; });
   ended.wait();
@@ -57,7 +58,7 @@ FIBER_TEST_CASE("a select never chooses a handle without a task, and a timeout e
   CHECK(select(on_done(none), on_done(waits)) == 1);
 }
 
-FIBER_TEST_CASE("a task that selects on tasks of its own pool of capacity 1 gives its slot back") {
+FIBER_TEST_CASE("a task gives its slot back while it selects on other tasks of its pool") {
   FiberPool pool({.capacity = 1, .queue_capacity = kUnlimited});
   const int sum = pool.run([&] {
     auto first = pool.async([] { return 1; });
@@ -81,7 +82,7 @@ FIBER_TEST_CASE("a task that selects on tasks of its own pool of capacity 1 give
   CHECK(pool.stats().released == 0);
 }
 
-FIBER_TEST_CASE("a task keeps its slot during a select that need not wait") {
+FIBER_TEST_CASE("a task keeps its slot during a select that never blocks") {
   bool ran = false;  // Outlives the pool, because no caller waits for its tasks.
   FiberPool pool({.capacity = 1, .queue_capacity = kUnlimited});
   pool.run([&] {

@@ -205,7 +205,8 @@ FIBER_TEST_CASE("a pool of capacity 1, with a queue capacity of 0 or 1, serves 6
 }
 
 FIBER_TEST_CASE(
-    "concurrent closes and reopens by fibers, threads and tasks lose and duplicate no task") {
+    "concurrent closes and reopens by fibers, threads and tasks neither lose nor duplicate a "
+    "task") {
   constexpr Close kModes[] = {Close::drain, Close::discard, Close::cancel};
   FiberPool* of_tasks = nullptr;
   Storm storm(runtime, stormy({.capacity = 3, .queue_capacity = 5}), [&](std::size_t index) {
@@ -251,8 +252,8 @@ FIBER_TEST_CASE("exception handlers that park or throw lose neither a worker nor
 }
 
 FIBER_TEST_CASE(
-    "with caller_runs, workers run at most as many tasks at once as the capacity, and each task "
-    "runs once") {
+    "with caller_runs, workers run at most as many tasks at once as the capacity allows, and each "
+    "task runs once") {
   Concurrency on_workers;
   std::atomic<std::size_t> in_callers{0};
   FiberPool pool({.capacity = 2, .queue_capacity = 1, .on_full = OnFull::caller_runs});
@@ -290,7 +291,7 @@ FIBER_TEST_CASE(
 }
 
 FIBER_TEST_CASE(
-    "a submit ends for exactly one reason when room, a deadline and a stop request race") {
+    "submit_until() ends for exactly one reason when room, a deadline and a stop request race") {
   Storm storm(runtime, stormy({.capacity = 2, .queue_capacity = 1}));
   std::atomic<std::uint64_t> late{0}, stopped{0};
   const auto offer = [&](FiberPool& pool, auto task, Random& random) {
@@ -341,7 +342,7 @@ FIBER_TEST_CASE("a pool refuses no task while its workers retire") {
   CHECK(stats.retired > 0);
 }
 
-FIBER_TEST_CASE("concurrent cancels of a task that starts agree on whether the task runs") {
+FIBER_TEST_CASE("concurrent cancels of a starting task agree on whether the task runs") {
   const int rounds = 500 / static_cast<int>(kSlowdown);
   FiberPool pool({.capacity = 1, .queue_capacity = 10});
   for (int round = 0; round < rounds; ++round) {

@@ -17,7 +17,8 @@ using namespace std::chrono_literals;
 
 TEST_SUITE_BEGIN("pool/submit_options");
 
-SIM_TEST_CASE("a task that has not begun by its deadline never begins, and its waiters return") {
+SIM_TEST_CASE(
+    "a task that has not started by its deadline never starts, and all waits for the task end") {
   HeldPool held({.capacity = 1, .queue_capacity = 10});
   std::atomic<int> ran{0};
   const Deadline soon = Deadline::after(1ms);
@@ -34,7 +35,8 @@ SIM_TEST_CASE("a task that has not begun by its deadline never begins, and its w
   CHECK(held.pool.submit({.deadline = Deadline::past()}, [] {}) == Errc::timed_out);
 }
 
-SIM_TEST_CASE("the deadline of a task's options also ends the submit's wait for room") {
+SIM_TEST_CASE(
+    "submit() and submit_until() stop waiting for room at the deadline in a task's options") {
   HeldPool held({.capacity = 1});
   CHECK(held.pool.submit({.deadline = Deadline::after(1ms)}, [] {}) == Errc::timed_out);
   CHECK(held.pool.submit_until({.deadline = Deadline::after(1ms)}, Deadline::after(1h), [] {}) ==
@@ -45,8 +47,7 @@ SIM_TEST_CASE("the deadline of a task's options also ends the submit's wait for 
 }
 
 FIBER_TEST_CASE(
-    "the stop request of a task's options drops the task while queued and reaches the task while "
-    "running") {
+    "a stop request in a task's options drops a queued task and reaches a running task") {
   HeldPool held({.capacity = 1, .queue_capacity = 10});
   std::stop_source before;
   std::stop_source during;
@@ -74,7 +75,7 @@ FIBER_TEST_CASE(
   CHECK(ran == 0);
 }
 
-FIBER_TEST_CASE("close(cancel) requests a stop of a task that has its own stop token") {
+FIBER_TEST_CASE("close(cancel) asks a task that has its own stop token to stop") {
   FiberPool pool({.capacity = 1});
   std::stop_source own;
   weft::test::Flag begun;

@@ -84,7 +84,7 @@ FIBER_TEST_CASE("a pool without a queue accepts exactly as many tasks as it has 
   CHECK(pool.stats().rejected == 2);
 }
 
-FIBER_TEST_CASE("a pool with a queue capacity of n accepts n tasks more than it has slots") {
+FIBER_TEST_CASE("a pool whose slots are all in use accepts as many tasks as its queue capacity") {
   for (const std::size_t places : {1u, 2u, 40u, 100u}) {
     std::atomic<std::size_t> ran{0};
     FiberPool pool({.capacity = 2, .queue_capacity = places, .on_full = OnFull::reject});
@@ -152,7 +152,7 @@ FIBER_TEST_CASE("no submitter overtakes a blocked submitter") {
   blocked.join();
 }
 
-FIBER_TEST_CASE("a submit with a deadline gives up in time, and the submit's task never runs") {
+FIBER_TEST_CASE("submit_until() gives up at its deadline, and its task never runs") {
   std::atomic<bool> ran{false};
   FiberPool pool({.capacity = 1, .on_full = OnFull::reject});
   {
@@ -253,7 +253,8 @@ FIBER_TEST_CASE("submit() refuses an empty callable without side effects") {
   pool.wait_idle();
 }
 
-FIBER_TEST_CASE("a pool runs move-only and large callables, and destroys them after their run") {
+FIBER_TEST_CASE(
+    "a pool runs move-only and large callables, and destroys them after they have run") {
   FiberPool pool({.capacity = 1, .queue_capacity = 10});
   auto small = std::make_shared<int>(1);
   const std::weak_ptr<int> watch = small;
@@ -298,7 +299,7 @@ class AllFibers {
 };
 
 FIBER_TEST_CASE_WITH(
-    "submit() returns the error and loses no task when no fiber for a worker can be spawned",
+    "submit() returns an error and loses no task when no worker fiber can be spawned",
     {.options = {.max_fibers = 64}}) {
   std::atomic<std::uint64_t> accepted{0}, refused{0}, ran{0};
   FiberPool pool({.capacity = 2, .queue_capacity = 5, .idle_timeout = 1ms});
@@ -367,8 +368,8 @@ TEST_CASE("every accepted task runs even if a worker could not be started for th
 }
 
 FIBER_TEST_CASE(
-    "a preallocated queue accepts as many tasks as a queue without preallocation, also after a "
-    "reopen") {
+    "a preallocated queue accepts as many tasks as a queue without preallocation, even after "
+    "reopen()") {
   FiberPool pool({.capacity = 3, .prealloc = true, .queue_capacity = 100});
   for (int round = 0; round < 3; ++round) {
     pool.pause();

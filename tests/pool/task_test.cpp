@@ -21,7 +21,7 @@ using namespace std::chrono_literals;
 
 TEST_SUITE_BEGIN("pool/task");
 
-FIBER_TEST_CASE("get() returns a task's result of any type") {
+FIBER_TEST_CASE("get() returns a task's result, whatever its type") {
   FiberPool pool({.capacity = 2});
   CHECK(pool.async([] { return 42; }).get() == 42);
   CHECK(pool.async([] { return std::string("text"); }).get() == "text");
@@ -65,7 +65,7 @@ FIBER_TEST_CASE("get() throws a task's exception, and the worker continues") {
   CHECK(reported.load() == 0);
 }
 
-FIBER_TEST_CASE("a task handle reports whether the handle is valid and ready") {
+FIBER_TEST_CASE("a task handle reports whether it is valid and whether its task has ended") {
   Flag release;
   FiberPool pool({.capacity = 1});
   PoolTask<int> none;
@@ -87,7 +87,7 @@ FIBER_TEST_CASE("a task handle reports whether the handle is valid and ready") {
   CHECK(!moved.valid());
 }
 
-FIBER_TEST_CASE("a task runs although its handle was destroyed") {
+FIBER_TEST_CASE("a task runs even after its handle has been destroyed") {
   std::atomic<int> ran{0};
   FiberPool pool({.capacity = 2, .queue_capacity = 50});
   for (int i = 0; i < 50; ++i) (void)pool.async([&] { ran.fetch_add(1); });
@@ -95,7 +95,7 @@ FIBER_TEST_CASE("a task runs although its handle was destroyed") {
   CHECK(ran.load() == 50);
 }
 
-FIBER_TEST_CASE("a queued task that is cancelled never runs, and its waiters return") {
+FIBER_TEST_CASE("a queued task never runs when it is cancelled, and all waits for the task end") {
   Flag begun, release;
   std::atomic<bool> ran{false};
   FiberPool pool({.capacity = 1, .queue_capacity = 5});
@@ -127,7 +127,7 @@ FIBER_TEST_CASE("a queued task that is cancelled never runs, and its waiters ret
   CHECK(stats.completed == 1);
 }
 
-FIBER_TEST_CASE("a task is either cancelled or run when its cancel races with its start") {
+FIBER_TEST_CASE("a task is either cancelled or run when cancel() races with the task's start") {
   const int rounds = 2000 / static_cast<int>(kSlowdown);
   FiberPool pool({.capacity = 2, .queue_capacity = 10});
   std::uint64_t cancelled = 0, ran = 0;
@@ -204,7 +204,7 @@ FIBER_TEST_CASE("a refused async() or run() throws the error code that submit() 
   CHECK(code_of([&] { pool.run([] {}); }) == Errc::closed);
 }
 
-FIBER_TEST_CASE("run() returns when its task has ended, and not before") {
+FIBER_TEST_CASE("run() returns only after its task has ended") {
   WaitGroup callers;
   std::atomic<int> sum{0};
   FiberPool pool({.capacity = 3, .queue_capacity = 2});

@@ -130,8 +130,7 @@ FIBER_TEST_CASE("a pool that refuses a task leaves the caller's callable unchang
 }
 
 FIBER_TEST_CASE(
-    "submit_bulk() returns why it accepted no further task and leaves refused callables with the "
-    "caller") {
+    "submit_bulk() reports why it stopped, and does not move the callables that it refused") {
   Gate release;
   FiberPool pool({.capacity = 1, .queue_capacity = 20, .on_full = OnFull::reject});
   pool.go([&] { release.wait(); });
@@ -159,8 +158,7 @@ FIBER_TEST_CASE(
 }
 
 FIBER_TEST_CASE(
-    "a deadline or a stop request ends a submit's wait for room and run_until()'s wait for the "
-    "result") {
+    "async_until() and run_until() stop waiting when a deadline passes or a stop is requested") {
   Full full(OnFull::block);
   FiberPool& pool = full.pool;
   CHECK_THROWS_AS((void)pool.async_until(1us, [] {}), std::system_error);
@@ -192,7 +190,8 @@ FIBER_TEST_CASE(
 }
 
 FIBER_TEST_CASE(
-    "a submit's wait for room ends at the first deadline or stop request of the call or the task") {
+    "submit_until() waits for room until the earliest deadline or stop request of the call or its "
+    "task") {
   Full full(OnFull::block);
   std::stop_source call, task;
   const auto blocked = [&] {
@@ -216,7 +215,8 @@ FIBER_TEST_CASE(
   CHECK(full.pool.submit_until(kept, [] {}) == Errc::timed_out);
 }
 
-FIBER_TEST_CASE("calls of a FunctionPool accept submit options, deadlines and stop tokens") {
+FIBER_TEST_CASE(
+    "the functions of a FunctionPool accept submit options, deadlines and stop tokens") {
   FunctionPool<int, int> pool([](int i, const std::stop_token& token) {
     while (i == 0 && !token.stop_requested()) this_fiber::yield();
     return i;
@@ -234,7 +234,7 @@ FIBER_TEST_CASE("calls of a FunctionPool accept submit options, deadlines and st
   running.value.wait();
 }
 
-FIBER_TEST_CASE("parallel loops and streams use the slots of a pool") {
+FIBER_TEST_CASE("parallel loops and streams on a pool use the pool's slots") {
   Concurrency gauge;
   for (const std::size_t capacity : {std::size_t{1}, std::size_t{3}}) {
     FiberPool pool({.capacity = capacity});
@@ -292,8 +292,7 @@ FIBER_TEST_CASE("a pool refuses options that would have no effect") {
   CHECK_THROWS_AS(FiberPool({.on_full = OnFull::reject, .max_blocked = 5}), std::invalid_argument);
 }
 
-FIBER_TEST_CASE(
-    "a task of run() or async() has its caller's context, and a submitted task has none") {
+FIBER_TEST_CASE("a task of run(), process() or async() has its caller's context") {
   FiberPool pool({.capacity = 2});
   FunctionPool<int> functions([](int) { CHECK(this_fiber::context() != nullptr); },
                               {.capacity = 1});

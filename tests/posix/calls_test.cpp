@@ -134,7 +134,7 @@ FIBER_TEST_CASE(
 }
 
 FIBER_TEST_CASE(
-    "reads and writes of pipes in a posix::Scope return the same results as on a thread") {
+    "reads from and writes to pipes in a posix::Scope return the same results as on a thread") {
   if (!has_hooks()) return;
   check_both_ways([](Log& log) {
     std::array<int, 2> ends{};
@@ -192,7 +192,8 @@ FIBER_TEST_CASE(
   });
 }
 
-FIBER_TEST_CASE("poll() for writing does not end when the peer shuts down its sending side") {
+FIBER_TEST_CASE(
+    "poll() for POLLOUT does not return early when the peer shuts down its sending side") {
   if (!has_hooks()) return;
   check_both_ways([](Log& log) {
     const Pair pair;

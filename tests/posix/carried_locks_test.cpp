@@ -308,7 +308,7 @@ FIBER_TEST_CASE(
 }
 
 #ifdef WEFT_TEST_CARRIES_LOCKS
-DEATH_TEST_CASE("a wait in a NoSwitch scope for a lock of a parked fiber ends the process",
+DEATH_TEST_CASE("waiting in a NoSwitch scope for a lock that a parked fiber holds ends the process",
                 "weft-posix: a parked fiber of this worker holds a lock") {
   weft::run({.workers = 1}, [] {
     std::mutex mutex;
@@ -325,9 +325,7 @@ DEATH_TEST_CASE("a wait in a NoSwitch scope for a lock of a parked fiber ends th
   });
 }
 #else
-TEST_CASE(
-    "the NoSwitch test for a parked fiber's lock is skipped in builds whose scopes cannot carry "
-    "locks") {
+TEST_CASE("the test of a lock wait in a NoSwitch scope is skipped if scopes cannot carry locks") {
   weft::test::skip("in this build no fiber carries locks");
 }
 #endif

@@ -183,8 +183,8 @@ FIBER_TEST_CASE("pthread_cond_broadcast() wakes all waiting fibers and threads")
 }
 
 FIBER_TEST_CASE(
-    "waiting on a process-shared condition, or while holding another lock, blocks the worker and "
-    "is counted as a blocking call") {
+    "a condition wait blocks its worker if the condition is process-shared or another lock is "
+    "held") {
   if (!has_hooks()) return;
   const Scope scope;
   std::mutex mutex;
@@ -210,8 +210,7 @@ FIBER_TEST_CASE(
 }
 
 FIBER_TEST_CASE(
-    "the end of a context wakes a pthread condition wait once, and later waits last their full "
-    "time") {
+    "the end of a context ends the current pthread condition wait, but not later timed waits") {
   if (!has_hooks()) return;
   const Scope scope;
   std::mutex mutex;

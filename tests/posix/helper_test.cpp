@@ -171,7 +171,7 @@ FIBER_TEST_CASE(
 }
 
 FIBER_TEST_CASE(
-    "a fiber keeps its result of gethostbyname() while another fiber calls gethostbyname()") {
+    "a fiber's gethostbyname() result stays valid when another fiber calls gethostbyname()") {
   if (!has_hooks()) return;
   const auto last_byte = [](const hostent* host) { return host->h_addr_list[0][3]; };
   const Scope scope;

@@ -126,7 +126,8 @@ FIBER_TEST_CASE(
   });
 }
 
-FIBER_TEST_CASE("a datagram received after a wait has its sender and length, as on a thread") {
+FIBER_TEST_CASE(
+    "a datagram received after a wait comes with its sender and length, as on a thread") {
   if (!has_hooks()) return;
   check_both_ways([](Log& log) {
     sockaddr_in address = loopback(0);

@@ -34,7 +34,7 @@ TEST_SUITE_BEGIN("posix/threads");
 // In builds with random decisions, the runtime sometimes sleeps, perhaps while the fiber holds a
 // SpinLock. If the fiber parked there, another fiber would spin for that lock on the thread that
 // the first fiber needs.
-FIBER_TEST_CASE("sleeps of the runtime's own code in a posix::Scope park no fiber") {
+FIBER_TEST_CASE("the runtime's own sleeps park no fiber, even in a posix::Scope") {
   if (!has_hooks()) return;
   const Scope scope;
   const auto counted = [] { return times_blocked("nanosleep", "a NoSwitch scope"); };
@@ -102,7 +102,7 @@ FIBER_TEST_CASE(
 }
 
 FIBER_TEST_CASE(
-    "a call counts as blocking if its fiber holds a pthread lock or runs an initialization") {
+    "a call counts as blocking if its fiber holds a pthread lock or is inside pthread_once()") {
   if (!has_hooks()) return;
   const Scope scope;
   std::mutex mutex;
@@ -261,7 +261,9 @@ FIBER_TEST_CASE(
   CHECK(::pthread_key_delete(key) == 0);
 }
 
-FIBER_TEST_CASE("a fiber has its own pthread key values, which are destroyed when its scope ends") {
+FIBER_TEST_CASE(
+    "a fiber has its own pthread key values, which are destroyed when the fiber's posix::Scope "
+    "ends") {
   if (!has_hooks()) return;
   static std::atomic<int> destroyed{0};
   destroyed = 0;

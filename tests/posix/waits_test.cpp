@@ -78,8 +78,9 @@ FIBER_TEST_CASE_WITH("many fibers of one worker wait for each other in blocking 
 }
 
 // The poll that begins first ends last. On the only helper thread it would delay the other polls.
-FIBER_TEST_CASE_WITH("poll() with POLLERR parks the fiber without a helper thread",
-                     {.workers = {1}, .options = {.max_blocking_threads = 1}}) {
+FIBER_TEST_CASE_WITH(
+    "poll() parks the fiber and uses no helper thread when the events include POLLERR",
+    {.workers = {1}, .options = {.max_blocking_threads = 1}}) {
   if (!has_hooks()) return;
   with_and_without_requests([] {
     std::array<Ends, 3> pairs{make_pair(), make_pair(), make_pair()};
@@ -120,7 +121,8 @@ FIBER_TEST_CASE("calls outside a posix::Scope or on a plain thread go straight t
 }
 
 FIBER_TEST_CASE(
-    "a reader gets the bytes of its own file even if the descriptor number is reused meanwhile") {
+    "a reader gets the bytes of its original file even if the descriptor number is reused during "
+    "the wait") {
   if (!has_hooks()) return;
   with_and_without_requests([] {
     const Ends ends = make_pair();
@@ -227,7 +229,7 @@ void check_ended(Call call) {
   CHECK(errno == ECANCELED);
 }
 
-FIBER_TEST_CASE("the end of a context ends a blocking call with ETIMEDOUT or ECANCELED") {
+FIBER_TEST_CASE("a blocking call fails with ETIMEDOUT or ECANCELED when its context ends") {
   if (!has_hooks()) return;
   with_and_without_requests([] {
     const Scope scope;

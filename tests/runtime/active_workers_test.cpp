@@ -116,8 +116,7 @@ TEST_CASE("the number of workers stays the same when no descriptor is free to re
   CHECK(busy.shared().active().at_work() == 2);
 }
 
-TEST_CASE(
-    "a number of workers that the program has chosen does not follow the number of processors") {
+TEST_CASE("a number of workers set by the program does not change with the number of processors") {
   const TestGuard guard("a number that was set does not follow");
   std::atomic<unsigned> looks{0};
   SchedulerOptions options = following([&] { return looks.fetch_add(1) % 2 + 1; });

@@ -76,7 +76,8 @@ class CallingThread {
 
 }  // namespace
 
-TEST_CASE("a helper thread that stays idle ends, and the next call starts another helper thread") {
+TEST_CASE(
+    "a helper thread ends after an idle period, and the next call starts another helper thread") {
   const weft::test::TestGuard guard("idle helpers");
   BlockingPool pool(4, 1us);
   for (int round = 0; round < 20; ++round) {
@@ -155,7 +156,7 @@ TEST_CASE("blocking calls run in FIFO order when the maximum number of helper th
   CHECK(order == std::vector<int>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9});
 }
 
-TEST_CASE("no blocking call is lost when calls race with idle helper threads that end") {
+TEST_CASE("no blocking call is lost when calls race with the end of idle helper threads") {
   const weft::test::TestGuard guard("races with idle helpers");
   const int rounds = static_cast<int>(3000 / weft::test::kSlowdown);
   BlockingPool pool(3, 1us);

@@ -41,7 +41,7 @@ FIBER_TEST_CASE("blocking() runs its call on another thread and returns the resu
   CHECK(calls == 2);
 }
 
-FIBER_TEST_CASE("blocking() throws the exception of its call to the caller") {
+FIBER_TEST_CASE("blocking() rethrows the exception of its call in the caller") {
   const auto fail = []() -> int { throw std::runtime_error("no such file"); };
   std::string what;
   try {

@@ -121,7 +121,7 @@ int block_often() {
 }
 
 TEST_CASE(
-    "a runtime that can start too few threads throws an error or runs with the available threads") {
+    "a runtime that cannot start all its threads throws an error or runs with fewer threads") {
   if (weft::test::kSanitized) return weft::test::skip("some sanitizers start threads");
   const Group group = pids_group(3);
   const int status = status_in(group, [] {
@@ -161,7 +161,8 @@ int park_many(int fibers, std::size_t max_fibers, std::size_t memory_goal) {
 }
 
 TEST_CASE(
-    "the kernel kills a program in a memory-limited cgroup unless max_fibers limits its fibers") {
+    "the kernel kills a program in a memory-limited cgroup unless max_fibers limits the number of "
+    "fibers") {
   if (weft::test::kSanitized) return weft::test::skip("a sanitizer uses more memory itself");
   constexpr std::size_t kLimit = std::size_t{64} << 20;
   const Group group = memory_group(kLimit);

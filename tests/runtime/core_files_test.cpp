@@ -44,7 +44,7 @@ std::size_t page_in_core(const char* address) {
 TEST_SUITE_BEGIN("runtime/core_files");
 
 FIBER_TEST_CASE(
-    "a small core file contains the calls of parked and running fibers, and no unused stack "
+    "a small core file contains the call stacks of parked and running fibers, and no unused stack "
     "memory") {
   if (kSanitized) {
     return weft::test::skip("a sanitizer's frames are larger");
@@ -80,7 +80,8 @@ FIBER_TEST_CASE(
 
 // The misuse that ends the process is detected after the fiber is marked as parked, but before it
 // has left its stack.
-FIBER_TEST_CASE("a small core file contains all calls of a fiber that is about to park") {
+FIBER_TEST_CASE(
+    "a small core file contains the complete call stack of a fiber that is about to park") {
   if (kSanitized) {
     return weft::test::skip("a sanitizer's frames are larger");
   }

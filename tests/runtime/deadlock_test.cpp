@@ -79,8 +79,8 @@ std::uint64_t looks() {
 TEST_SUITE_BEGIN("runtime/deadlock");
 
 TEST_CASE(
-    "a deadlock is reported once, with all fiber names and calls, and the deadlock handler may "
-    "resolve it") {
+    "a deadlock is reported once, with all fiber names and call stacks, and the deadlock handler "
+    "may resolve it") {
   SKIP_WITHOUT_VERDICTS();
   for (const unsigned workers : {1U, 2U, 8U}) {
     weft::Channel<int> channel;
@@ -98,7 +98,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "a deadlock report shows the calls of every parked fiber, and the fibers continue afterwards") {
+    "a deadlock report shows the call stack of every parked fiber, and the fibers continue "
+    "afterwards") {
   SKIP_WITHOUT_VERDICTS();
   weft::Semaphore semaphore(0);
   Reports reports;
@@ -128,7 +129,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("a deadlock report includes a parent that waits for its inlined child") {
+TEST_CASE("a deadlock report includes the parent of a child that runs in place") {
   SKIP_WITHOUT_VERDICTS();
   weft::Channel<int> channel;
   Reports reports;
@@ -213,7 +214,7 @@ TEST_CASE("a deadlock report includes plain threads that wait for fibers forever
   CHECK(reports.count.load() == 1);
 }
 
-TEST_CASE("a sleeping fiber prevents the report of a deadlock") {
+TEST_CASE("a sleeping fiber prevents a deadlock report") {
   Reports reports;
   weft::run(reports.options(2), [&] {
     weft::WaitGroup group;
@@ -227,7 +228,7 @@ TEST_CASE("a sleeping fiber prevents the report of a deadlock") {
   CHECK(reports.count.load() == 0);
 }
 
-TEST_CASE("a fiber that waits for a descriptor prevents the report of a deadlock") {
+TEST_CASE("a fiber that waits for a descriptor prevents a deadlock report") {
   Reports reports;
   weft::run(reports.options(2), [&] {
     const int timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
@@ -247,7 +248,7 @@ TEST_CASE("a fiber that waits for a descriptor prevents the report of a deadlock
   CHECK(reports.count.load() == 0);
 }
 
-TEST_CASE("a running plain thread prevents the report of a deadlock") {
+TEST_CASE("a running plain thread prevents a deadlock report") {
   Reports reports;
   weft::run(reports.options(2), [&] {
     weft::Channel<int> channel;
@@ -261,7 +262,7 @@ TEST_CASE("a running plain thread prevents the report of a deadlock") {
   CHECK(reports.count.load() == 0);
 }
 
-TEST_CASE("a plain thread that waits with a deadline prevents the report of a deadlock") {
+TEST_CASE("a plain thread that waits with a deadline prevents a deadlock report") {
   Reports reports;
   weft::run(reports.options(2), [&] {
     weft::Channel<int> channel;
@@ -276,7 +277,7 @@ TEST_CASE("a plain thread that waits with a deadline prevents the report of a de
   CHECK(reports.count.load() == 0);
 }
 
-TEST_CASE("a second runtime prevents the report of a deadlock") {
+TEST_CASE("a second runtime prevents a deadlock report") {
   Reports reports;
   weft::Runtime other({.workers = 1});
   weft::run(reports.options(1), [&] {

@@ -149,7 +149,7 @@ TEST_CASE("the earlier signal handler is restored when the last runtime has ende
 }
 
 TEST_CASE(
-    "the end of a runtime keeps a signal handler that was installed after the runtime's handler") {
+    "a signal handler installed after the runtime's handler stays in place when the runtime ends") {
   const weft::test::TestGuard guard("a handler that was installed later is left in place");
   const OldHandler clean_up(SIGUSR2);
   signal(SIGUSR2, SIG_IGN);
@@ -173,7 +173,7 @@ TEST_CASE("a runtime refuses a second dump signal, and a signal that cannot be h
 }
 
 // The case does not use the fixture, whose watchdog thread might wake a fiber.
-TEST_CASE("a deadlock is reported although a thread waits for the dump signal") {
+TEST_CASE("a deadlock is reported even though a thread waits for the dump signal") {
   if (!weft::test::kDeadlocksAreFound) {
     weft::test::skip(weft::test::kNoVerdict);
     return;

@@ -70,7 +70,7 @@ TEST_SUITE_BEGIN("runtime/end_report");
 
 // Without the report, the fibers of these cases would wait forever.
 
-TEST_CASE("run() reports the exception of the main fiber while another fiber lives") {
+TEST_CASE("run() reports the exception of the main fiber while another fiber still exists") {
   weft::Event reported;
   StderrReader reader({"bad configuration", "the_server"}, reported);
   CHECK_THROWS_WITH_AS(weft::run([&] {
@@ -81,7 +81,7 @@ TEST_CASE("run() reports the exception of the main fiber while another fiber liv
   CHECK(count_of("an exception ends the scope of a Runtime", reader.end()) == 1);
 }
 
-TEST_CASE("run() reports nothing when the main fiber throws and no other fiber lives") {
+TEST_CASE("run() reports nothing when the main fiber throws and no other fiber exists") {
   // If the worker got no processor for 0.1 s at this moment, it has not ended the fiber; the test
   // then retries.
   bool is_silent = false;
@@ -96,7 +96,7 @@ TEST_CASE("run() reports nothing when the main fiber throws and no other fiber l
 
 // The last report releases the fibers below: without it, they would hang.
 TEST_CASE(
-    "run() and destructors of pools, groups and handles report waits of 5 s during stack "
+    "run() and destructors of pools, groups and handles report a wait that lasts 5 s during stack "
     "unwinding") {
   weft::Event reported;
   constexpr std::array kWorkers{1U, 2U, 8U};  // A fourth would use the last report of a burst.

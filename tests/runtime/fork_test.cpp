@@ -139,7 +139,7 @@ TEST_CASE("the child of a fork has a default pool of its own") {
 }
 
 // Readings hold the lock of the registry while they take locks of helper threads, and so do forks.
-TEST_CASE("forks and readings of metrics do not wait for each other") {
+TEST_CASE("a fork and a call that reads metrics cause no deadlock when they run at the same time") {
   if (weft::test::kSanitized) {
     return weft::test::skip("a sanitizer does not hold the allocator's locks during a fork");
   }
@@ -191,7 +191,7 @@ TEST_CASE("a runtime in the child of a fork reports no false deadlock") {
   parked.join();
 }
 
-TEST_CASE("exit() in a fiber ends the process, even with a static runtime") {
+TEST_CASE("exit() in a fiber ends the process, even if the runtime is a static object") {
   if (weft::test::kSanitized) {
     return weft::test::skip("a sanitizer reports what other threads do during exit()");
   }

@@ -50,7 +50,8 @@ ONE_WORKER_TEST_CASE("a joined fiber that has not started runs on the stack of t
 }
 
 ONE_WORKER_TEST_CASE(
-    "a fiber with a name or a large callable, or whose handle is destroyed, also runs in place") {
+    "a child runs in place even if it has a name or a large callable, or if its handle is "
+    "destroyed") {
   const std::intptr_t mine = here();
   int in_place = 0;
   const auto note = [&](std::intptr_t place) {
@@ -77,7 +78,7 @@ ONE_WORKER_TEST_CASE(
 }
 
 ONE_WORKER_TEST_CASE(
-    "at any depth, a child that runs in place has as much stack as on its own stack") {
+    "at any depth, a child that runs in place has as much stack space as on a stack of its own") {
   if (weft::test::kSanitized) return weft::test::skip("a sanitizer's frames are larger");
   const std::function<int()> nothing = [] { return 1; };
   for (const std::size_t parent : {0U, 4U, 8U, 12U, 13U, 14U, 15U, 16U, 24U, 32U, 40U}) {
@@ -87,7 +88,8 @@ ONE_WORKER_TEST_CASE(
   }
 }
 
-ONE_WORKER_TEST_CASE("children that are joined in the order of their spawns run in place") {
+ONE_WORKER_TEST_CASE(
+    "children that are joined in the order in which they were spawned run in place") {
   const std::intptr_t mine = here();
   int in_place = 0;
   for (int round = 0; round < 10; ++round) {
@@ -101,7 +103,7 @@ ONE_WORKER_TEST_CASE("children that are joined in the order of their spawns run 
   CHECK(in_place >= 40);
 }
 
-ONE_WORKER_TEST_CASE("a fiber with its own stack size runs on its own stack") {
+ONE_WORKER_TEST_CASE("a child that requests a stack size runs on a stack of its own") {
   const std::intptr_t mine = here();
   for (const std::size_t size : {std::size_t{16} << 10, std::size_t{256} << 10}) {
     const std::intptr_t place = spawn({.stack_size = size}, [] { return here(); }).join();
@@ -136,7 +138,7 @@ ONE_WORKER_TEST_CASE("wait groups and task groups run only their own fibers in p
   CHECK(others == 0);
 }
 
-FIBER_TEST_CASE("an inlined child has its own id, name and FiberLocals") {
+FIBER_TEST_CASE("a fiber that join() runs in place has its own id, name and FiberLocals") {
   const std::uint64_t my_id = weft::this_fiber::id();
   weft::this_fiber::set_name("parent");
   static weft::FiberLocal<int> local;
@@ -198,7 +200,7 @@ FIBER_TEST_CASE("a destructor that runs during stack unwinding may join a fiber"
   CHECK(caught == 70);
 }
 
-FIBER_TEST_CASE("join() throws the exception of an inlined child") {
+FIBER_TEST_CASE("join() throws the exception of a child that runs in place") {
   for (int i = 0; i < 70; ++i) {
     auto handle = spawn([i] { throw i; });
     int caught = -1;
@@ -211,7 +213,8 @@ FIBER_TEST_CASE("join() throws the exception of an inlined child") {
   }
 }
 
-FIBER_TEST_CASE("an inlined child and its parent may wait and continue on another worker") {
+FIBER_TEST_CASE(
+    "a child that runs in place and its parent may wait and then continue on another worker") {
   weft::Channel<int> ping;
   weft::Channel<int> pong;
   auto partner = spawn([&] {
@@ -241,7 +244,7 @@ std::uint64_t depth(std::uint64_t levels) {
   return 1 + spawn([levels] { return depth(levels - 1); }).join();
 }
 FIBER_TEST_CASE(
-    "a recursion of joined fibers that is deeper than any stack continues on other stacks") {
+    "a recursion in which each fiber joins its child continues on a new stack when one is full") {
   const std::uint64_t levels = 20'000 / kSlowdown;
   CHECK(depth(levels) == levels);
 }

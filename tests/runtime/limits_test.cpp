@@ -56,7 +56,8 @@ int use_a_runtime() {
 TEST_SUITE_BEGIN("runtime/limits");
 
 TEST_CASE(
-    "the constructor of a runtime without descriptors throws an error that names the descriptors") {
+    "a runtime's constructor throws an error that names the descriptor limit when no descriptor is "
+    "free") {
   if (weft::test::kSanitized) {
     return weft::test::skip("a sanitizer opens descriptors to inspect objects");
   }
@@ -139,7 +140,9 @@ TEST_CASE("accept() returns the error when a system call filter forbids the call
   check_child(status, "the system refuses filters of system calls");
 }
 
-TEST_CASE("accept() returns the error of a rule that comes into force during a shortage") {
+TEST_CASE(
+    "accept() returns the error of a system call filter that is installed during a descriptor "
+    "shortage") {
   const int status = status_of_child([] {
     int errors[2] = {};
     if (pipe2(errors, O_NONBLOCK) != 0 || dup2(errors[1], STDERR_FILENO) < 0) return 1;

@@ -42,7 +42,7 @@ bool holds(const std::string& text, const char* part) {
 
 TEST_SUITE_BEGIN("runtime/options");
 
-TEST_CASE("WEFT_WORKERS accepts a number from 1 to 1024 and no other text") {
+TEST_CASE("WEFT_WORKERS accepts a number from 1 to 1024 and no other value") {
   CHECK(parse_workers("1") == 1);
   CHECK(parse_workers("1024") == 1024);
   for (const char* text :
@@ -163,7 +163,7 @@ TEST_SUITE_END();
 
 TEST_SUITE_BEGIN("runtime/names");
 
-FIBER_TEST_CASE("a fiber has its given name, truncated to 31 characters") {
+FIBER_TEST_CASE("a fiber has the name that its spawn requests, truncated to 31 characters") {
   CHECK(weft::this_fiber::name() == "main");
   CHECK(weft::spawn([] { return std::string(weft::this_fiber::name()); }).join().empty());
   const auto name_of = [](std::string_view given) {
@@ -221,7 +221,7 @@ THREAD_TEST_CASE("a dump shows every fiber with its name, its state and the reas
   CHECK(runtime.wait_idle_for(std::chrono::seconds(60)));
 }
 
-FIBER_TEST_CASE("dumps may be taken at any time while fibers are spawned, wait and end") {
+FIBER_TEST_CASE("dumps may be taken at any time, even while fibers start, wait and end") {
   std::atomic<bool> stop{false};
   std::thread dumper([&] {
     while (!stop.load()) {

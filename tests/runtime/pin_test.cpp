@@ -56,7 +56,8 @@ FIBER_TEST_CASE("a fiber stays on its thread while a Pin exists") {
   CHECK(moved == 0);
 }
 
-FIBER_TEST_CASE("the end of an inner Pin ends neither the outer Pin nor the Pin of the spawner") {
+FIBER_TEST_CASE(
+    "a fiber stays pinned by an outer Pin or by SpawnOptions::pinned when an inner Pin ends") {
   std::atomic<int> moved{0};
   const auto body = [&] {
     const pid_t home = this_thread();

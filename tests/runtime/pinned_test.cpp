@@ -85,7 +85,7 @@ FIBER_TEST_CASE("a pinned fiber continues on its thread after every kind of wait
 }
 
 // The wakers are plain threads, or fibers of another runtime.
-THREAD_TEST_CASE("a plain thread can wake a pinned fiber, even when all workers sleep") {
+THREAD_TEST_CASE("a plain thread can wake a pinned fiber, even when all workers are asleep") {
   for (int round = 0; round < 10; ++round) {
     weft::Channel<int> there(0);
     weft::Channel<int> back(0);

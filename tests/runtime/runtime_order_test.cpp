@@ -27,7 +27,7 @@ TEST_CASE("a newer runtime becomes the current runtime when the older runtime en
   newer.reset();
 }
 
-TEST_CASE("no runtime is current after all runtimes have ended, in any order") {
+TEST_CASE("no runtime is current after all runtimes have ended") {
   const weft::test::TestGuard guard("none is current");
   auto first = std::make_unique<Runtime>(weft::RuntimeOptions{.workers = 1});
   auto second = std::make_unique<Runtime>(weft::RuntimeOptions{.workers = 1});

@@ -85,7 +85,8 @@ FIBER_TEST_CASE_WITH(
 }
 
 FIBER_TEST_CASE_WITH(
-    "the search for wait cycles ignores a reader behind a writer whose wait a stop request can end",
+    "the search for wait cycles ignores a reader behind a writer if a stop request can end the "
+    "writer's wait",
     {kWithOwners}) {
   if (!can_read_memory()) return;
   SharedMutex mutex;

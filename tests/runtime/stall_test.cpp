@@ -136,7 +136,7 @@ void expect_calls(unsigned workers, Keep keep, End end) {
 
 TEST_SUITE_BEGIN("runtime/stall");
 
-TEST_CASE("the stall report of a computing fiber names the fiber's current calls") {
+TEST_CASE("the stall report of a computing fiber shows the fiber's current call stack") {
   for (const unsigned workers : {1U, 2U, 8U}) {
     const weft::test::TestGuard guard("the calls of a fiber that computes");
     expect_calls(
@@ -146,7 +146,7 @@ TEST_CASE("the stall report of a computing fiber names the fiber's current calls
   }
 }
 
-TEST_CASE("the stall report of a fiber that is mostly in malloc() names the fiber's calls") {
+TEST_CASE("the stall report of a fiber that is mostly in malloc() shows the fiber's call stack") {
   const weft::test::TestGuard guard("the calls of a fiber in malloc");
   for (int i = 0; i < 5; ++i)
     expect_calls(
@@ -154,7 +154,8 @@ TEST_CASE("the stall report of a fiber that is mostly in malloc() names the fibe
 }
 
 TEST_CASE(
-    "the stall report of a blocked fiber names the fiber's calls without interrupting the calls") {
+    "the stall report of a blocked fiber shows the fiber's call stack without interrupting its "
+    "system call") {
   const weft::test::TestGuard guard("the calls of a fiber that blocks");
   int pipe_ends[2] = {};
   REQUIRE(::pipe(pipe_ends) == 0);
@@ -197,7 +198,7 @@ int step_back() {
 }
 
 // If the worker counts as blocked, no stall report shows that it computes, and the case hangs.
-TEST_CASE("a fiber is not reported as blocked when its thread only waits for a processor") {
+TEST_CASE("a fiber is not reported as blocked when its thread is only waiting for a processor") {
   const weft::test::TestGuard guard("a thread without a processor");
   std::atomic<int> processor{-1};
   stop = false;

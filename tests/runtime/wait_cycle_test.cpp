@@ -101,8 +101,9 @@ FIBER_TEST_CASE_WITH("the search for wait cycles finds two fibers that wait for 
   CHECK(contains(out.str(), "'other' is parked: mutex"));
 }
 
-FIBER_TEST_CASE_WITH("the search for wait cycles finds a fiber that waits for its own mutex",
-                     {kWithOwners}) {
+FIBER_TEST_CASE_WITH(
+    "the search for wait cycles finds a fiber that waits for a mutex that it already holds",
+    {kWithOwners}) {
   if (!can_read_memory()) return;
   Mutex mutex;
   auto twice = spawn([&]() WEFT_NOT_ANALYZED {

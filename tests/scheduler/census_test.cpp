@@ -44,7 +44,8 @@ TEST_CASE("a parked fiber's wait is measured from the first scan that found the 
   CHECK(fiber.reason() == static_cast<std::uint8_t>(WaitReason::mutex));
 }
 
-TEST_CASE("a fiber that ran reports no parked time until the next scan finds the fiber parked") {
+TEST_CASE(
+    "a fiber's parked time is zero after it has run, until the next scan finds the fiber parked") {
   FiberStore store(nullptr, 1'000);
   FiberCache cache(store);
   Fiber& fiber = *cache.take();

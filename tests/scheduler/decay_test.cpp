@@ -39,7 +39,7 @@ void run_burst(weft::Runtime& runtime) {
 
 TEST_SUITE_BEGIN("scheduler/decay");
 
-THREAD_TEST_CASE("memory that a burst of fibers left is freed under a continuous light load") {
+THREAD_TEST_CASE("memory used by a burst of fibers is freed under a continuous light load") {
   Scheduler& scheduler = *Scheduler::current();
   const unsigned workers = runtime.workers();
   std::atomic<bool> stop{false};
@@ -66,7 +66,7 @@ THREAD_TEST_CASE("memory that a burst of fibers left is freed under a continuous
 }
 
 // The caller passes the time, so the number of steps depends only on the idle memory.
-THREAD_TEST_CASE_WITH("idle memory of any amount is freed within one decay period",
+THREAD_TEST_CASE_WITH("any amount of idle memory is freed within one decay period",
                       {.options = {.monitor = false}}) {
   Scheduler& scheduler = *Scheduler::current();
   run_burst(runtime);

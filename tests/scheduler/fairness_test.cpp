@@ -197,7 +197,7 @@ FIBER_TEST_CASE_WITH("other workers run fibers that a long-running fiber has wok
 }
 
 FIBER_TEST_CASE_WITH(
-    "a busy worker runs a single fiber queued after a fiber that computes on another worker",
+    "a busy worker runs the only fiber in the queue of a worker whose fiber is computing",
     {.workers = {2}, .options = {.monitor = false}}) {
   std::atomic<bool> busy{false};
   std::atomic<bool> done{false};
@@ -236,8 +236,8 @@ void run_all_behind_one(Keep keep_a_worker, End end) {
 }
 
 FIBER_TEST_CASE_WITH(
-    "a worker with many fibers also runs fibers queued after a fiber that computes on another "
-    "worker",
+    "a worker with many fibers also runs fibers from the queue of a worker whose fiber is "
+    "computing",
     {.workers = {2}, .options = {.monitor = false}}) {
   std::atomic<bool> over{false};
   run_all_behind_one(
@@ -248,7 +248,7 @@ FIBER_TEST_CASE_WITH(
 }
 
 FIBER_TEST_CASE_WITH(
-    "a worker with many fibers also runs fibers queued after a fiber that blocks another worker",
+    "a worker with many fibers also runs fibers from the queue of a worker whose fiber is blocked",
     {.workers = {2}, .options = {.monitor = false}}) {
   std::binary_semaphore over{0};
   run_all_behind_one([&] { over.acquire(); }, [&] { over.release(); });
@@ -262,8 +262,9 @@ FIBER_TEST_CASE_WITH("other workers run thousands of fibers that a long-running 
 }
 
 // The timer is in the wheel of a worker that does not examine it.
-FIBER_TEST_CASE_WITH("another worker fires a timer of a worker whose fiber computes",
-                     {.workers = {2, 8}}) {
+FIBER_TEST_CASE_WITH(
+    "another worker fires a timer that belongs to a worker whose fiber is computing",
+    {.workers = {2, 8}}) {
   for (int round = 0; round < 2; ++round) {
     std::atomic<bool> fired{false};
     weft::WaitGroup asleep;

@@ -18,14 +18,14 @@ using weft::test::kSlowdown;
 
 TEST_SUITE_BEGIN("scheduler/idle_set");
 
-TEST_CASE("adding work wakes no worker when no worker sleeps") {
+TEST_CASE("adding work wakes no worker when no worker is asleep") {
   IdleSet idle(8);
   CHECK(!idle.anyone_asleep());
   CHECK(!idle.wants_wake_hint());
   CHECK(idle.work_added() == IdleSet::kNobody);
 }
 
-TEST_CASE("adding work wakes no worker while another worker searches for work") {
+TEST_CASE("adding work wakes no worker while another worker is searching for work") {
   IdleSet idle(4);
   for (unsigned worker = 0; worker < 4; ++worker) idle.begin_sleep(worker);
   const int chosen = idle.work_added();

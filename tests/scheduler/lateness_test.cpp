@@ -60,21 +60,21 @@ const weft::test::Setup kManyWorkers{.workers = {1, 2, 3, 5, 16}};
 
 TEST_SUITE_BEGIN("scheduler/lateness");
 
-FIBER_TEST_CASE_WITH("a timed wait ends on time while a worker sleeps in the event source",
+FIBER_TEST_CASE_WITH("a timed wait ends on time while a worker is asleep in the event source",
                      {kManyWorkers}) {
   Lateness lateness;
   const auto listener = listen();
   wait_often(lateness);
 }
 
-FIBER_TEST_CASE_WITH("a timed wait of a pinned fiber ends on time while other workers sleep",
+FIBER_TEST_CASE_WITH("a timed wait of a pinned fiber ends on time while other workers are asleep",
                      {kManyWorkers}) {
   Lateness lateness;
   const auto listener = listen();
   weft::spawn({.pinned = true}, [&] { wait_often(lateness); }).join();
 }
 
-FIBER_TEST_CASE_WITH("a timed wait ends on time while another fiber computes",
+FIBER_TEST_CASE_WITH("a timed wait ends on time while another fiber is computing",
                      {.workers = {2, 3, 5, 16}}) {
   Lateness lateness;
   const auto listener = listen();

@@ -48,7 +48,7 @@ void spawn(LocalQueue& queue, Fiber& fiber) {
 
 TEST_SUITE_BEGIN("scheduler/local_queue");
 
-TEST_CASE("any number of fibers that are woken or yield leave a local queue in FIFO order") {
+TEST_CASE("a local queue returns woken and yielding fibers in FIFO order, however many there are") {
   for (const std::size_t count : {1U, 100U, 256U, 257U, 1'000U, 20'000U}) {
     LocalQueue queue(true);
     Records records(count, count);
@@ -93,7 +93,8 @@ TEST_CASE("a fiber goes to the end of the queue when a fiber woken later displac
   CHECK(queue.pop() == &records[1]);
 }
 
-TEST_CASE("chains of new fibers beyond the ring run newest first until reach_oldest() is called") {
+TEST_CASE(
+    "reach_oldest() makes the oldest new fiber run soon when new fibers have overflowed the ring") {
   LocalQueue queue(true);
   constexpr std::size_t kCount = 2'000;
   Records records(kCount);
@@ -110,7 +111,7 @@ TEST_CASE("chains of new fibers beyond the ring run newest first until reach_old
   CHECK(reached);
 }
 
-TEST_CASE("new fibers that overflow the ring start when no started fiber is queued") {
+TEST_CASE("new fibers that do not fit into the ring do not start while started fibers are queued") {
   LocalQueue queue(true);
   constexpr std::size_t kNew = 2'000;
   constexpr std::size_t kStarted = 1'000;
@@ -349,7 +350,7 @@ TEST_CASE("take_all() takes all fibers of a local queue at once") {
 }
 
 // The owner uses plain stores until another thread opens the queue.
-TEST_CASE("a local queue that is opened to thieves while its owner uses the queue loses no fiber") {
+TEST_CASE("a local queue that is opened to thieves while its owner is using it loses no fiber") {
   if (!weft::base::prepare_barriers()) {
     return weft::test::skip("the system has no membarrier, so such queues are open from the start");
   }

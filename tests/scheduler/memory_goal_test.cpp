@@ -34,8 +34,8 @@ TEST_CASE("cached memory is released when the process uses seven eighths of the 
 }
 
 TEST_CASE(
-    "a reached memory goal stays reached until the process uses less than fifteen sixteenths of "
-    "the goal") {
+    "a memory goal counts as reached until the process uses less than fifteen sixteenths of the "
+    "goal") {
   Looks looks;
   (void)looks.look(800);
   CHECK(looks.goal.is_reached());
@@ -49,7 +49,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "a default memory goal refuses growth only if fibers use at least an eighth of the goal") {
+    "spawns are refused at the default memory goal only if fibers hold at least an eighth of it") {
   MemoryGoal goal(800, false, []() noexcept { return bytes_in_use; });
   bytes_in_use = 900;
   CHECK(goal.look(1));
@@ -68,7 +68,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "a memory goal set by the program refuses growth whenever the process has reached the goal") {
+    "spawns are refused at a memory goal set by the program even if fibers hold little memory") {
   Looks looks;
   (void)looks.look(799);
   looks.goal.judge(0);
@@ -105,7 +105,9 @@ TEST_CASE("the memory goal is checked often only while memory grows fast") {
   CHECK(looks.goal.is_close());
 }
 
-TEST_CASE("the process's memory is measured only with a memory goal, and at most once per period") {
+TEST_CASE(
+    "the process's memory is measured only if there is a memory goal, and at most once per "
+    "period") {
   MemoryGoal none(0, true, []() noexcept -> std::size_t { return bytes_in_use; });
   bytes_in_use = 1000;
   CHECK_FALSE(none.look(1));

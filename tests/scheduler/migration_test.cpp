@@ -134,7 +134,8 @@ FIBER_TEST_CASE("a caught exception moves to another thread with its fiber") {
 }
 
 FIBER_TEST_CASE(
-    "a fiber that parks while an exception unwinds its stack reports one uncaught exception") {
+    "std::uncaught_exceptions() returns 1 in a fiber that parks while an exception unwinds its "
+    "stack") {
   struct ParkWhileUnwinding {
     ~ParkWhileUnwinding() {
       for (int i = 0; i < 3; ++i) {

@@ -33,8 +33,9 @@ TEST_SUITE_BEGIN("scheduler/monitor");
 
 // A computing fiber continues until the monitor has helped, so without help the case hangs until
 // its deadline.
-FIBER_TEST_CASE_WITH("a spare worker runs the queued fibers while all workers compute",
-                     {.monitored = true}) {
+FIBER_TEST_CASE_WITH(
+    "a spare worker runs the queued fibers while fibers are computing on all workers",
+    {.monitored = true}) {
   std::atomic<bool> done{false};
   weft::WaitGroup group;
   keep_other_workers(runtime, group, done);
@@ -43,7 +44,7 @@ FIBER_TEST_CASE_WITH("a spare worker runs the queued fibers while all workers co
   group.wait();
 }
 
-FIBER_TEST_CASE_WITH("a spare worker fires the timers while all workers compute",
+FIBER_TEST_CASE_WITH("a spare worker fires the timers while fibers are computing on all workers",
                      {.monitored = true}) {
   std::atomic<bool> done{false};
   weft::WaitGroup group;
@@ -54,7 +55,7 @@ FIBER_TEST_CASE_WITH("a spare worker fires the timers while all workers compute"
 }
 
 FIBER_TEST_CASE_WITH(
-    "a second spare worker runs the queued fibers while the first spare worker computes",
+    "a second spare worker runs the queued fibers while the first spare worker is busy computing",
     {.monitored = true}) {
   std::atomic<bool> done{false};
   weft::WaitGroup group;
@@ -83,7 +84,7 @@ FIBER_TEST_CASE_WITH(
 }
 
 FIBER_TEST_CASE_WITH(
-    "no spare worker starts for a worker that computes while no other fiber is ready",
+    "no spare worker starts for a worker that is busy computing while no other fiber is ready",
     {.monitored = true}) {
   Scheduler& scheduler = *Scheduler::current();
   while (scheduler.monitor().busy_stalls() == 0) weft::detail::pause_cpu();

@@ -76,7 +76,9 @@ TEST_CASE("fibers pushed one by one form chains of 128 fibers, oldest first") {
   check(queue.take_newest(), 128, 256);
 }
 
-TEST_CASE("an overflow queue appends a fiber only to a chain that was pushed fiber by fiber") {
+TEST_CASE(
+    "push_newest_fiber() extends the newest chain only if all of its fibers were pushed one at a "
+    "time") {
   OverflowQueue queue;
   std::vector<Fiber> fibers(8);
   const auto push = [&](std::size_t i) {

@@ -52,7 +52,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "a worker whose fibers run briefly calls other workers for help less often each time, down to "
+    "a worker with short-running fibers calls other workers for help less often each time, down to "
     "a minimum rate") {
   Runner runner;
   std::int64_t last_call = 0;
@@ -95,7 +95,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "a worker whose fibers run briefly reports waiting fibers only if two consecutive periodic "
+    "a worker with short-running fibers reports waiting fibers only if two consecutive periodic "
     "checks find them") {
   Runner runner;
   (void)runner.run(10, 10 * kMicrosecond);
@@ -107,7 +107,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "expects_long_runs() returns true for 100 ms after a long run, and always without a monitor") {
+    "expects_long_runs() returns true for 100 ms after a long run, and always if there is no "
+    "monitor") {
   Runner runner;
   CHECK(!runner.pace.expects_long_runs(0));
   runner.pace.note_long_run(0);

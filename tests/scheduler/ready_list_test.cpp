@@ -114,7 +114,8 @@ TEST_CASE("fibers pushed by plain threads leave the inject queue at once, in ord
 }
 
 TEST_CASE(
-    "an inject queue loses no push of many threads and keeps the order of each thread's pushes") {
+    "an inject queue loses no fiber pushed by many threads and keeps the order of each thread's "
+    "pushes") {
   weft::test::TestGuard guard("inject queue");
   constexpr std::size_t kThreads = 3;
   const std::size_t each = 30'000 / kSlowdown;

@@ -90,7 +90,9 @@ class HeldInterrupts : public weft::scheduler::EventSource {
 TEST_SUITE_BEGIN("scheduler/scheduler");
 
 // One of the two workers sleeps and has the watch, so no other worker could fire the timer.
-TEST_CASE("a worker that sleeps indefinitely fires the timer of a worker that computes") {
+TEST_CASE(
+    "a worker that would otherwise sleep indefinitely fires another worker's timer while that "
+    "worker is computing") {
   for (const unsigned workers : {2U, 8U}) {
     const TestGuard guard("a worker that sleeps for good sees to a timer");
     NoEvents events;

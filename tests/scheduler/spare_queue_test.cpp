@@ -39,7 +39,7 @@ FIBER_TEST_CASE("another worker runs the fibers that a blocked spare worker has 
   CHECK(innermost_ran.load());
 }
 
-THREAD_TEST_CASE("a runtime counts as idle while its unused spare worker sleeps") {
+THREAD_TEST_CASE("a runtime counts as idle while its unused spare worker is asleep") {
   for (int round = 0; round < 3; ++round) {
     std::atomic<bool> innermost_ran{false};
     weft::WaitGroup all;

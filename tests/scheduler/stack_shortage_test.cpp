@@ -152,7 +152,7 @@ TEST_CASE("fibers that wait for a stack are in no run queue, and all of them fin
   });
 }
 
-TEST_CASE("a yielding fiber does not switch more often when other fibers wait for a stack") {
+TEST_CASE("a yielding fiber causes no extra fiber switches when other fibers wait for a stack") {
   with_crowd({.monitor = false}, [](weft::Runtime& runtime, Crowd& crowd) {
     crowd.spawn(kMany);
     crowd.settle();
@@ -201,7 +201,7 @@ TEST_CASE("a free stack goes to the fiber that has waited longest for a stack") 
   });
 }
 
-TEST_CASE("waiting fibers get stacks even if each fiber spawns another fiber at its end") {
+TEST_CASE("waiting fibers get stacks even if each fiber spawns another fiber when it ends") {
   with_crowd({}, [](weft::Runtime& runtime, Crowd& crowd) {
     // Each fiber spawns the next one until the whole crowd has started.
     struct Chain {

@@ -50,8 +50,8 @@ struct Watcher {
 TEST_SUITE_BEGIN("scheduler/thief");
 
 TEST_CASE(
-    "a thief takes a ring only if the owner would need longer to run the ring's fibers than a move "
-    "takes") {
+    "a thief takes fibers from a ring only if the ring's owner would need longer to run them than "
+    "the thief needs to move them") {
   struct Row {
     std::int64_t elapsed;
     std::uint32_t run;
@@ -109,8 +109,8 @@ TEST_CASE("a worker checks at most once in 200 us whether other workers are stuc
 }
 
 TEST_CASE(
-    "a worker steals half of the difference in queue lengths from a worker whose fibers wait "
-    "long") {
+    "a worker steals half of the difference in queue lengths when the other worker's fibers would "
+    "wait too long") {
   struct Row {
     std::int64_t queued;
     std::int64_t mine;

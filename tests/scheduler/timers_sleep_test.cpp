@@ -108,7 +108,7 @@ TEST_CASE("a sleep does not share the timer of an ended sleep or of a cancellabl
   CHECK(woken_by(timers.expire(6 * kTick)) == std::vector{&first.fiber, &second.fiber});
 }
 
-TEST_CASE("sleeps end like the entries of a std::multimap under random operations") {
+TEST_CASE("each sleep ends within one tick after its deadline under random operations") {
   weft::test::Random random(4);
   for (int round = 0; round < 20; ++round) {
     std::int64_t now = static_cast<std::int64_t>(random.below(std::uint64_t{1} << 40));
@@ -145,7 +145,7 @@ TEST_CASE("sleeps end like the entries of a std::multimap under random operation
 }
 
 // As in the scheduler, a worker adds sleeps while another worker or the same one expires them.
-TEST_CASE("each sleep that begins while other sleeps end is woken exactly once") {
+TEST_CASE("a sleep that begins while other sleeps end wakes its fiber exactly once") {
   weft::test::TestGuard guard("sleeps race");
   const int rounds = 50'000 / static_cast<int>(kSlowdown);
   std::vector<Sleeper> sleepers(static_cast<std::size_t>(rounds));

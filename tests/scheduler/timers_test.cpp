@@ -184,7 +184,7 @@ TEST_CASE("a timer is dropped without firing if a notify has already ended the t
   CHECK(!lost.linked);
 }
 
-TEST_CASE("a timer wheel fires like a std::multimap under random operations") {
+TEST_CASE("a timer wheel fires the same timers as a std::multimap model under random operations") {
   weft::test::Random random(1);
   for (int round = 0; round < 20; ++round) {
     Checked checked(random_span(random));

@@ -24,8 +24,7 @@ std::uint64_t count_of(const Durations& durations) {
 TEST_SUITE_BEGIN("scheduler/times");
 
 FIBER_TEST_CASE(
-    "a worker's recorded times are not negative at a moment before the worker started or fell "
-    "asleep") {
+    "a worker's recorded times are not negative when read for a time before the worker started") {
   weft::this_fiber::sleep_for(2ms);  // The other workers sleep.
   for (const weft::scheduler::Desk* desk : Scheduler::current()->shared().desks()) {
     const auto before = desk->recorder.times(1);

@@ -42,7 +42,7 @@ std::size_t resident(std::uintptr_t from) {
 TEST_SUITE_BEGIN("scheduler/trim_stack");
 
 FIBER_TEST_CASE(
-    "a fiber's trim releases the pages that a deep call has used, and keeps the fiber's frames") {
+    "trim_stack() releases the pages that a deep call has used, and keeps the fiber's frames") {
   unsigned char own[2 * kPage];
   std::memset(own, 42, sizeof own);
   for (int again = 0; again < 3; ++again) {
@@ -122,7 +122,7 @@ void wait_within() {
   return lost;
 }
 
-TEST_CASE("a fiber that waits on a nested stack of the program keeps the frames below that stack") {
+TEST_CASE("a trim loses no frame at addresses below a nested stack on which a fiber is waiting") {
   if (weft::test::kSanitized) {
     return weft::test::skip("no sanitizer is notified of such stacks");
   }

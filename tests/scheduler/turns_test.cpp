@@ -247,7 +247,7 @@ THREAD_TEST_CASE_WITH("a yielding fiber runs again after at most two turns of ot
 }
 
 THREAD_TEST_CASE_WITH(
-    "a yielding fiber waits no longer when other yielding fibers constantly spawn fibers",
+    "a yielding fiber does not wait longer when other yielding fibers constantly spawn fibers",
     {.options = kUnwatched}) {
   check_fairness(runtime, crowd_of_spawning);
 }
@@ -257,22 +257,22 @@ THREAD_TEST_CASE_WITH("fibers that wake each other run within two turns of other
   check_fairness(runtime, crowd_of_pairs);
 }
 
-THREAD_TEST_CASE_WITH("fibers whose sleep has ended run within two turns of fibers that yield",
+THREAD_TEST_CASE_WITH("fibers whose sleep has ended run within two turns of yielding fibers",
                       {.options = kUnwatched}) {
   check_fairness(runtime, crowd_of_sleepers);
 }
 
-THREAD_TEST_CASE_WITH("fibers that blocking calls wake run within two turns of fibers that yield",
+THREAD_TEST_CASE_WITH("fibers woken by blocking calls run within two turns of yielding fibers",
                       {.options = kUnwatched}) {
   check_fairness(runtime, crowd_of_blocking);
 }
 
-THREAD_TEST_CASE_WITH("fibers that a plain thread wakes run within two turns of fibers that yield",
+THREAD_TEST_CASE_WITH("fibers woken by a plain thread run within two turns of yielding fibers",
                       {.options = kUnwatched}) {
   check_fairness(runtime, crowd_of_threads);
 }
 
-THREAD_TEST_CASE_WITH("fibers that sockets wake run within two turns of fibers that yield",
+THREAD_TEST_CASE_WITH("fibers woken by sockets run within two turns of yielding fibers",
                       {.options = kUnwatched}) {
   check_fairness(runtime, crowd_of_sockets);
 }

@@ -207,7 +207,8 @@ TEST_CASE(
   CHECK(caught == 10);
 }
 
-TEST_CASE("a simulation finds an unhandled error and names the calls that must fail") {
+TEST_CASE(
+    "a simulation finds an unhandled error and names the failing calls that cause the error") {
   const weft::test::TestGuard guard("what a program does not see to is found");
   const std::string reason = reason_of([](sim::World& world) {
     world.host("careless", [] {

@@ -55,7 +55,9 @@ TEST_CASE("a simulated host has its own files and sees no file of the system") {
   });
 }
 
-TEST_CASE("simulated files are opened, replaced, listed and refused like real files") {
+TEST_CASE(
+    "simulated files are opened, replaced and listed like real files, and calls fail with the same "
+    "errors") {
   const weft::test::TestGuard guard("simulated files are as real ones");
   sim::explore({.seeds = 3}, [](sim::World& world) {
     CHECK(files::write_file("/a/one", "1"));
@@ -221,7 +223,7 @@ TEST_CASE("a file rewritten without a sync is empty after some simulated power c
   CHECK_THROWS_AS(sim::explore({.seeds = 100, .shrinks = false}, body), sim::Failure);
 }
 
-TEST_CASE("World::disturb() cuts the power, and each run of one seed loses the same data") {
+TEST_CASE("World::disturb() cuts the power, and every run with the same seed loses the same data") {
   const weft::test::TestGuard guard("disturb() cuts power");
   (void)sim::check_determinism({.seeds = 20}, [](sim::World& world) {
     std::vector<int> synced;

@@ -56,7 +56,7 @@ struct Counted {
 
 }  // namespace
 
-TEST_CASE("a mutex is passed from each caller to the caller that waits next") {
+TEST_CASE("a mutex is passed from each owner to the next waiter") {
   const weft::test::TestGuard guard("a mutex passes from each waiter to the next waiter");
   sim::explore(options(), [](sim::World&) {
     weft::Mutex mutex;
@@ -73,7 +73,7 @@ TEST_CASE("a mutex is passed from each caller to the caller that waits next") {
   });
 }
 
-TEST_CASE("a smaller acquire succeeds when the larger acquire that waits before it gives up") {
+TEST_CASE("a smaller acquire succeeds when the larger acquire ahead of it gives up") {
   const weft::test::TestGuard guard("a waiter that gives up lets smaller demands through");
   sim::explore(options(), [](sim::World&) {
     weft::Semaphore semaphore(1);
@@ -154,7 +154,7 @@ TEST_CASE("a pool of capacity 1 runs each task that is submitted while its worke
   });
 }
 
-TEST_CASE("a result that no caller waits for is destroyed in the slot of its task") {
+TEST_CASE("a task keeps its slot until its unused result has been destroyed") {
   const weft::test::TestGuard guard("a result that no caller awaits is destroyed in the slot");
   sim::explore(options(), [](sim::World&) {
     int count = 0;
@@ -201,7 +201,7 @@ TEST_CASE(
   });
 }
 
-TEST_CASE("a task of a sub-pool runs although a heavy task of the parent waits for slots") {
+TEST_CASE("a task of a sub-pool runs even though a heavy task of the parent waits for slots") {
   const weft::test::TestGuard guard("a task of a sub-pool runs although a heavy one has no room");
   sim::explore(options(), [](sim::World&) {
     // No worker retires: a worker that starts the fiber for that looks for a task again.
@@ -271,7 +271,7 @@ TEST_CASE("an idle connection is closed when its server stops") {
 }
 
 TEST_CASE(
-    "shutdown() called by a handler returns although a request waits for the handler's slot") {
+    "shutdown() called by a handler returns even though a request waits for the handler's slot") {
   const weft::test::TestGuard guard("a handler's shutdown returns although a request waits");
   sim::explore(options(), [](sim::World& world) {
     weft::http::Server* running = nullptr;

@@ -51,7 +51,9 @@ net::Result<std::string> ask(http::Client& client, const std::string& body,
 
 }  // namespace
 
-TEST_CASE("simulated HTTP clients, a server and its pool run in the same way in each run") {
+TEST_CASE(
+    "simulated HTTP clients, a server and its pool behave identically in every run with the same "
+    "seed") {
   const weft::test::TestGuard guard("clients, a server and its pool work unchanged");
   const sim::Report report = sim::check_determinism({.seeds = 30}, [](sim::World& world) {
     world.network().latency(1ms, 20ms).loss(0.02);
@@ -120,7 +122,8 @@ TEST_CASE("the idle time limit of an HTTP server closes an unused connection in 
   });
 }
 
-TEST_CASE("an HTTP client repeats a request whose kept connection the server has just closed") {
+TEST_CASE(
+    "an HTTP client repeats a request when the server has just closed the kept-alive connection") {
   const weft::test::TestGuard guard("a client repeats a request");
   std::uint64_t retried = 0;
   sim::explore({.seeds = 200}, [&](sim::World& world) {
@@ -143,7 +146,7 @@ TEST_CASE("an HTTP client repeats a request whose kept connection the server has
   CHECK(retried > 0);
 }
 
-TEST_CASE("the Date header of an answer follows the virtual clock") {
+TEST_CASE("the Date header of a response follows the virtual clock") {
   const weft::test::TestGuard guard("dates of answers follow the virtual clock");
   sim::explore({.seeds = 1}, [](sim::World& world) {
     world.host("server", &run_server);
@@ -208,7 +211,7 @@ TEST_CASE("the metrics of a simulated host show only the host's current process"
   CHECK(first.find("number=") == std::string::npos);
 }
 
-TEST_CASE("a runtime ends normally after an earlier simulation has left an idle pool worker") {
+TEST_CASE("a runtime ends normally even if an earlier simulation left an idle pool worker behind") {
   const weft::test::TestGuard guard("a runtime ends although a world has left a worker");
   sim::explore({.seeds = 1}, [](sim::World& world) {
     world.host("server", [] {

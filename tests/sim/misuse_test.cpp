@@ -14,7 +14,7 @@ DEATH_TEST_CASE("making a Runtime inside a simulation ends the process",
   sim::run([] { const weft::Runtime runtime; });
 }
 
-DEATH_TEST_CASE("the report of a misuse inside a simulation has the seed", "WEFT_SIM_SEED=7") {
+DEATH_TEST_CASE("the report of a misuse inside a simulation contains the seed", "WEFT_SIM_SEED=7") {
   sim::run(
       [] {
         weft::Mutex mutex;

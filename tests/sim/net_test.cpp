@@ -98,7 +98,8 @@ TEST_CASE("a stream between simulated hosts carries all bytes in order despite l
   });
 }
 
-TEST_CASE("a simulated round trip takes two latencies, and the bandwidth limits the data rate") {
+TEST_CASE(
+    "a simulated round trip takes twice the latency, and the bandwidth limits the data rate") {
   const weft::test::TestGuard guard("a round trip takes two latencies");
   sim::explore({.seeds = 5}, [](sim::World& world) {
     world.network().latency(20ms, 20ms);
@@ -117,7 +118,8 @@ TEST_CASE("a simulated round trip takes two latencies, and the bandwidth limits 
   });
 }
 
-TEST_CASE("a simulated read returns all or a part of the arrived bytes, depending on the seed") {
+TEST_CASE(
+    "a simulated read returns all or part of the bytes that have arrived, depending on the seed") {
   const weft::test::TestGuard guard("a read returns all that has arrived or a part of it");
   std::set<std::size_t> counts;
   sim::explore({.seeds = 100}, [&](sim::World& world) {
@@ -133,7 +135,7 @@ TEST_CASE("a simulated read returns all or a part of the arrived bytes, dependin
   CHECK(counts.size() > 3);
 }
 
-TEST_CASE("a simulated write accepts all or a part of the bytes, depending on the seed") {
+TEST_CASE("a simulated write accepts all or part of the bytes, depending on the seed") {
   const weft::test::TestGuard guard("a write takes all bytes or a part of them");
   std::set<std::size_t> counts;
   sim::explore({.seeds = 100}, [&](sim::World& world) {
@@ -268,7 +270,7 @@ TEST_CASE("a simulated host that restarts after a power loss resets its earlier 
   });
 }
 
-TEST_CASE("a simulated host that is stopped receives data, and answers when it continues") {
+TEST_CASE("a stopped simulated host still receives data, and answers when it continues") {
   const weft::test::TestGuard guard("a stopped host keeps what comes");
   sim::explore({.seeds = 5}, [](sim::World& world) {
     world.host("server", [] { run_echo(7); });

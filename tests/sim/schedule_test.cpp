@@ -98,7 +98,7 @@ TEST_CASE(
   CHECK(reason_at(2).starts_with("check failed: no update is lost"));
 }
 
-TEST_CASE("the exhaustive strategy of sim::explore() finds no lost update without a preemption") {
+TEST_CASE("sim::explore() finds no lost update when its exhaustive strategy allows no preemption") {
   const weft::test::TestGuard guard("without a preemption there is no lost update");
   const sim::Report report =
       sim::explore({.strategy = sim::Strategy::exhaustive, .max_preemptions = 0},

@@ -66,7 +66,7 @@ TEST_CASE("a simulation reports the call stack of a ready fiber that waits too l
   CHECK(reason_of(ping_pong, {.seeds = 100, .starvation = 1us}).empty());
 }
 
-TEST_CASE("a simulation reports starvation when another fiber computes on the only worker") {
+TEST_CASE("a simulation reports starvation when another fiber occupies the only worker") {
   const weft::test::TestGuard guard("a fiber starves while another one computes");
   const auto compute = [] {
     auto waits = weft::spawn([] { weft::this_fiber::yield(); });
@@ -81,7 +81,7 @@ TEST_CASE("a simulation reports starvation when another fiber computes on the on
 }
 
 TEST_CASE(
-    "a simulation reports the calls of a fiber that has run for too much real time without "
+    "a simulation reports the call stack of a fiber that has run for too much real time without "
     "waiting") {
   const weft::test::TestGuard guard("a fiber that never waits is reported");
   const int file = memfd_create("stderr", MFD_CLOEXEC);

@@ -267,7 +267,7 @@ TEST_CASE(
   CHECK(refused.story().find("connect() leads to no host") != std::string::npos);
 }
 
-TEST_CASE("a plain thread that wakes a fiber fails a simulation unless threads are permitted") {
+TEST_CASE("a simulation fails when a plain thread wakes a fiber, unless threads are permitted") {
   const weft::test::TestGuard guard("a plain thread that wakes a fiber fails the run");
   const auto body = [](bool is_let_in) {
     return [is_let_in](sim::World& world) {

@@ -40,7 +40,7 @@ std::string reason_of(const std::function<void()>& body, const sim::Options& opt
 
 }  // namespace
 
-TEST_CASE("a sleep of a day takes one day of virtual time") {
+TEST_CASE("a one-day sleep takes one day of virtual time") {
   const weft::test::TestGuard guard("a sleep of a day takes a virtual day");
   std::chrono::nanoseconds slept{0};
   const auto began = std::chrono::steady_clock::now();
@@ -90,7 +90,7 @@ TEST_CASE("a plain thread outside a simulation uses the real clock while the sim
   CHECK(!sim::is_simulated());
 }
 
-TEST_CASE("sim::settle() returns when all other fibers wait for a time or for the caller") {
+TEST_CASE("sim::settle() returns when every other fiber waits for a timer or for the caller") {
   const weft::test::TestGuard guard("settle() returns when all others wait");
   sim::explore({.seeds = 50}, [](sim::World&) {
     weft::Channel<int> requests;
@@ -115,7 +115,7 @@ TEST_CASE("sim::settle() returns when all other fibers wait for a time or for th
   });
 }
 
-TEST_CASE("a simulation reports a deadlock with the calls of all fibers") {
+TEST_CASE("a simulation reports a deadlock with the call stacks of all fibers") {
   const weft::test::TestGuard guard("a deadlock is found");
   const std::string reason = reason_of([] {
     weft::Channel<int> nobody_sends;
@@ -172,7 +172,9 @@ TEST_CASE("a fiber or a socket that remains at the end of a simulated host is re
         }).starts_with("1 descriptors that 'node' has opened are open after its end"));
 }
 
-TEST_CASE("an open socket of a simulated host without fibers is a leak at the simulation's end") {
+TEST_CASE(
+    "an open socket of a simulated host without fibers is reported as a leak when the simulation "
+    "ends") {
   const weft::test::TestGuard guard("a socket of a host whose fibers have ended is a leak");
   const auto end_of_world = [](bool goes_on, bool crashes) {
     try {
@@ -228,7 +230,7 @@ TEST_CASE("a simulation that never ends fails when max_turns or time_limit is re
             .find("Options::time_limit") != std::string::npos);
 }
 
-TEST_CASE("a loop in a simulation that yields until a deadline ends in virtual time") {
+TEST_CASE("virtual time advances while a simulated fiber yields in a loop until a deadline") {
   const weft::test::TestGuard guard("a loop that waits for time makes progress");
   sim::run([] {
     const weft::Deadline limit = weft::Deadline::after(10ms);
@@ -250,7 +252,7 @@ TEST_CASE("blocking() and BlockingGroup make their calls on the calling thread i
   });
 }
 
-TEST_CASE("idle workers of a pool retire after a virtual idle time of a day") {
+TEST_CASE("idle workers of a pool retire after one day of virtual idle time") {
   const weft::test::TestGuard guard("idle workers of a pool retire after a day");
   sim::explore({.seeds = 10}, [](sim::World& world) {
     weft::FiberPool pool({.capacity = 4, .idle_timeout = 24h});

@@ -43,7 +43,7 @@ void compute_until(Done done) {
 
 TEST_SUITE_BEGIN("stress/idle_watch");
 
-FIBER_TEST_CASE_WITH("a ticker continues to tick while another fiber computes",
+FIBER_TEST_CASE_WITH("a ticker keeps ticking while another fiber is busy",
                      {.workers = {2, 3, 8}, .options = {.monitor = false}}) {
   Ticker ticker;
   Random random(1);
@@ -54,7 +54,7 @@ FIBER_TEST_CASE_WITH("a ticker continues to tick while another fiber computes",
   }
 }
 
-FIBER_TEST_CASE_WITH("a timer that a computing fiber has set fires in time",
+FIBER_TEST_CASE_WITH("a timer fires while the fiber that set the timer is busy",
                      {.workers = {2, 3, 8}, .options = {.monitor = false}}) {
   Random random(2);
   for (int round = 0; round < kRounds; ++round) {
@@ -67,7 +67,7 @@ FIBER_TEST_CASE_WITH("a timer that a computing fiber has set fires in time",
   }
 }
 
-FIBER_TEST_CASE_WITH("a socket echo returns while another fiber computes",
+FIBER_TEST_CASE_WITH("a socket echo returns while another fiber is busy",
                      {.workers = {2, 3, 8}, .options = {.monitor = false}}) {
   Random random(3);
   for (int round = 0; round < kRounds; ++round) {
@@ -96,7 +96,7 @@ FIBER_TEST_CASE_WITH("a socket echo returns while another fiber computes",
   }
 }
 
-FIBER_TEST_CASE_WITH("fibers that a plain thread spawns or wakes run while another fiber computes",
+FIBER_TEST_CASE_WITH("a plain thread can spawn and wake fibers while another fiber is busy",
                      {.workers = {2, 3, 8}, .options = {.monitor = false}}) {
   Random random(4);
   for (int round = 0; round < kRounds; ++round) {

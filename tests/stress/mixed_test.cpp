@@ -172,7 +172,7 @@ class World {
 TEST_SUITE_BEGIN("stress/mixed");
 
 THREAD_TEST_CASE_WITH(
-    "random operations on all primitives lose and duplicate no value, permit or fiber",
+    "random operations on all primitives neither lose nor duplicate a value, a permit or a fiber",
     {.workers = {2, drawn_workers(5)}, .monitored = true}) {
   Progress progress(runtime);
   World world(progress);

@@ -97,7 +97,7 @@ THREAD_TEST_CASE(
 }
 
 // The caller that destroys the last handle of a pool does the remaining work.
-FIBER_TEST_CASE("short-lived pools under load run each accepted task before their destruction") {
+FIBER_TEST_CASE("short-lived pools under load run every accepted task before they are destroyed") {
   Progress progress(runtime);
   Random random(1);
   while (!progress.time_is_up()) {

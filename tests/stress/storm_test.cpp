@@ -25,7 +25,7 @@ using weft::test::Random;
 
 TEST_SUITE_BEGIN("stress/storm");
 
-FIBER_TEST_CASE_WITH("each fiber that one fiber spawned runs once while all workers steal",
+FIBER_TEST_CASE_WITH("every fiber spawned by one fiber runs exactly once while all workers steal",
                      {.workers = {drawn_workers(1)}, .monitored = true}) {
   Progress progress(runtime);
   Random random(1);
@@ -132,7 +132,7 @@ THREAD_TEST_CASE_WITH(
   for (std::thread& thread : threads) thread.join();
 }
 
-THREAD_TEST_CASE_WITH("sleepers of all durations wake, and no sleeper wakes too early",
+THREAD_TEST_CASE_WITH("a sleep of any duration ends, and never before its deadline",
                       {.workers = {drawn_workers(4)}, .monitored = true}) {
   Progress progress(runtime);
   std::vector<weft::JoinHandle<void>> fibers;

@@ -17,7 +17,7 @@ DEATH_TEST_CASE("a test that does not end is aborted, and the message names the 
   for (;;) pause();
 }
 
-DEATH_TEST_CASE("the abort of a test that does not end shows the fibers of the test", "sleep") {
+DEATH_TEST_CASE("a test that does not end is aborted, and its fibers are shown", "sleep") {
   setenv("WEFT_TEST_DEADLINE", "1", 1);
   weft::test::TestGuard guard("endless");
   weft::Runtime runtime;
@@ -45,7 +45,9 @@ TEST_SUITE_END();
 
 TEST_SUITE_BEGIN("support/random");
 
-TEST_CASE("a random stream repeats its numbers for its seed and differs from another stream") {
+TEST_CASE(
+    "two generators of the same random stream return the same numbers, and different streams "
+    "differ") {
   weft::test::Random first(1), again(1), other(2);
   CHECK(first() != other());
   (void)again();

@@ -95,8 +95,8 @@ FIBER_TEST_CASE("the completion function of a barrier may park") {
 }
 
 THREAD_TEST_CASE(
-    "a caller may arrive at a barrier and wait later, and the wait ends with the phase of the "
-    "arrival") {
+    "a caller may arrive at a barrier, and wait later for the end of the phase in which it "
+    "arrived") {
   Barrier barrier(2);
   auto token = barrier.arrive();
   CHECK(!barrier.wait_for(token, 10us));
@@ -120,7 +120,7 @@ THREAD_TEST_CASE("a barrier does not wait in later phases for a caller that has 
   CHECK(phases.load() == 5);
 }
 
-THREAD_TEST_CASE("a timed wait for a barrier gives up at its deadline, and the phase continues") {
+THREAD_TEST_CASE("a timed wait at a barrier gives up at its deadline, and the phase continues") {
   Barrier barrier(2);
   auto token = barrier.arrive();
   const auto attempt = [&] {

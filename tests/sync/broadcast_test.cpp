@@ -177,7 +177,8 @@ FIBER_TEST_CASE(
 }
 
 FIBER_TEST_CASE(
-    "closing a broadcast ends waits of senders and receivers, and queued values can be received") {
+    "closing a broadcast ends the waits of senders and receivers, but queued values can still be "
+    "received") {
   Broadcast<int> broadcast(1);
   Subscription<int> holder = broadcast.subscribe(OnLag::hold_senders);
   (void)broadcast.send(1);

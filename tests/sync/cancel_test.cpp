@@ -172,7 +172,7 @@ THREAD_TEST_CASE("a stop request ends a writer's wait for a shared mutex") {
 THREAD_TEST_CASE("a stop request ends a reader's wait for a shared mutex") {
   test_all<weft::test::OfReader>(runtime);
 }
-THREAD_TEST_CASE("a stop request ends a wait for a condition variable") {
+THREAD_TEST_CASE("a stop request ends a wait on a condition variable") {
   test_all<weft::test::OfCondition>(runtime);
 }
 THREAD_TEST_CASE("a stop request ends a wait for permits of a semaphore") {
@@ -184,7 +184,7 @@ THREAD_TEST_CASE("a stop request ends a wait for a wait group") {
 THREAD_TEST_CASE("a stop request ends a wait for a latch") {
   test_all<weft::test::OfLatch>(runtime);
 }
-THREAD_TEST_CASE("a stop request ends a wait for a barrier") {
+THREAD_TEST_CASE("a stop request ends a wait at a barrier") {
   test_all<weft::test::OfBarrier>(runtime);
 }
 THREAD_TEST_CASE("a stop request ends a wait for an event") {

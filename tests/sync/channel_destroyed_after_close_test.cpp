@@ -11,7 +11,7 @@ using weft::Channel;
 
 // Regression test: close() looked for further waiters after it had woken the last one.
 FIBER_TEST_CASE(
-    "a receiver that has received a channel's end may destroy the channel before close() has "
+    "a receiver may destroy a channel after it has seen the channel's end, even before close() has "
     "returned") {
   const int rounds = static_cast<int>(5000 / weft::test::kSlowdown);
   for (int i = 0; i < rounds; ++i) {

@@ -70,7 +70,7 @@ FIBER_TEST_CASE("receive_batch() waits only for its first value") {
   CHECK(receiver.join() == 7);
 }
 
-FIBER_TEST_CASE("receive_batch() admits waiting senders in their order") {
+FIBER_TEST_CASE("receive_batch() admits waiting senders in FIFO order") {
   Channel<int> channel(2);
   std::vector<weft::JoinHandle<void>> senders;
   CHECK(channel.send(0));
@@ -179,7 +179,9 @@ THREAD_TEST_CASE("a stop request ends waiting receives and sends of fibers and p
   CHECK(full.size_hint() == 0);
 }
 
-FIBER_TEST_CASE("an earlier stop request ends only receives and sends that would have to wait") {
+FIBER_TEST_CASE(
+    "receives and sends fail only if they would have to wait when a stop has already been "
+    "requested") {
   Channel<int> channel(1);
   std::stop_source source;
   source.request_stop();

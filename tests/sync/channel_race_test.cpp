@@ -104,7 +104,8 @@ void check_exchange(std::size_t capacity, bool timed) {
 
 TEST_SUITE_BEGIN("sync/channel");
 
-THREAD_TEST_CASE("many producers and consumers of a channel exchange every value once") {
+THREAD_TEST_CASE(
+    "each value arrives exactly once when many producers and consumers share a channel") {
   for (const std::size_t capacity : {0UL, 1UL, 2UL, 64UL}) check_exchange(capacity, false);
 }
 

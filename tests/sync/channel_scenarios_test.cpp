@@ -51,8 +51,8 @@ FIBER_TEST_CASE(
 }
 
 FIBER_TEST_CASE(
-    "several receivers of a channel get each value once, and then each receiver gets the channel's "
-    "end") {
+    "each value of a channel reaches exactly one of several receivers, and all their loops end "
+    "when the channel is closed") {
   for (const std::size_t capacity : {0U, 1U, 5U, 100U}) {
     constexpr int kReceivers = 10;
     const int values = static_cast<int>(1000 / kSlowdown);
@@ -145,8 +145,7 @@ FIBER_TEST_CASE(
   REQUIRE(runtime.stats().spawned >= static_cast<std::uint64_t>(links));
 }
 
-FIBER_TEST_CASE(
-    "receivers that receive one after another get the values in the order of the sends") {
+FIBER_TEST_CASE("receivers that take turns get the values in the order in which they were sent") {
   constexpr int kFibers = 10;
   Channel<int> values;
   std::vector<std::unique_ptr<Channel<char>>> turns;
@@ -165,7 +164,8 @@ FIBER_TEST_CASE(
 }
 
 FIBER_TEST_CASE(
-    "try_send and try_receive on an unbuffered channel succeed only while the other side waits") {
+    "try_send() and try_receive() on an unbuffered channel succeed only while the other side is "
+    "waiting") {
   struct Pair {
     int first;
     double second;

@@ -268,7 +268,7 @@ FIBER_TEST_CASE_WITH(
   for (int i = 0; i < 6; ++i) CHECK(channel.receive() == i);
 }
 
-FIBER_TEST_CASE("a channel destroys each value that is still queued exactly once") {
+FIBER_TEST_CASE("a channel destroys each queued value exactly once") {
   const auto counted = std::make_shared<int>(0);
   {
     Channel<std::shared_ptr<int>> channel(8);

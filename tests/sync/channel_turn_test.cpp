@@ -57,7 +57,7 @@ FIBER_TEST_CASE_WITH("buffered sends and receives yield when the caller's 1 ms t
 }
 
 FIBER_TEST_CASE_WITH(
-    "a send or receive that finds a waiting fiber yields when the caller's 1 ms turn is over",
+    "a send or receive yields when it finds a waiting fiber and the caller's 1 ms turn is over",
     {.workers = {1}}) {
   weft::Channel<int> channel;
   weft::WaitGroup group;
@@ -79,7 +79,7 @@ FIBER_TEST_CASE_WITH(
 }
 
 FIBER_TEST_CASE_WITH(
-    "sends and receives of a closed channel yield when the caller's 1 ms turn is over",
+    "sends and receives on a closed channel yield when the caller's 1 ms turn is over",
     {.workers = {1}}) {
   HalfFull half_full;
   auto& channel = half_full.channel;
@@ -90,7 +90,7 @@ FIBER_TEST_CASE_WITH(
 }
 
 FIBER_TEST_CASE_WITH(
-    "calls that an earlier stop request ends yield when the caller's 1 ms turn is over",
+    "calls yield when the caller's 1 ms turn is over, even if a stop request has already been made",
     {.workers = {1}}) {
   std::stop_source source;
   source.request_stop();

@@ -48,7 +48,8 @@ class Queue {
 
 TEST_SUITE_BEGIN("sync/condition_variable");
 
-THREAD_TEST_CASE("a bounded queue between fibers and plain threads loses and duplicates no value") {
+THREAD_TEST_CASE(
+    "a bounded queue between fibers and plain threads neither loses nor duplicates a value") {
   Queue queue;
   const int each = 1'000 / static_cast<int>(kSlowdown);
   std::atomic<long> sum{0};
@@ -152,8 +153,7 @@ FIBER_TEST_CASE_WITH(
 }
 
 // The notifier itself waits at once, before the notified waiter has run.
-FIBER_TEST_CASE(
-    "a caller that begins to wait after a notify does not take the notify from an earlier waiter") {
+FIBER_TEST_CASE("a notification goes to the earlier waiter when its sender waits at once") {
   for (int round = 0; round < 500 / static_cast<int>(kSlowdown); ++round) {
     Mutex mutex;
     ConditionVariable condition;
@@ -179,7 +179,7 @@ FIBER_TEST_CASE(
 }
 
 THREAD_TEST_CASE(
-    "a notify of a condition variable without waiters has no effect on later waiters") {
+    "notifying a condition variable that has no waiters has no effect on later waiters") {
   Mutex mutex;
   ConditionVariable condition;
   condition.notify_one();
@@ -220,7 +220,7 @@ FIBER_TEST_CASE("a timed condition wait that is notified returns no_timeout") {
 // A notify wakes the waiter that gets it, which is never one whose deadline has just ended the
 // wait.
 THREAD_TEST_CASE(
-    "no notify of a condition variable is lost when waiters with and without tiny timeouts "
+    "no notification of a condition variable is lost when waiters with and without short timeouts "
     "compete") {
   Mutex mutex;
   ConditionVariable condition;

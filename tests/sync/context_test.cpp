@@ -70,7 +70,8 @@ FIBER_TEST_CASE(
   CHECK_THROWS_WITH(late.throw_if_over(), "the disk is full");
 }
 
-FIBER_TEST_CASE("a child context ends with its parent, and a parent continues without its child") {
+FIBER_TEST_CASE(
+    "a child context ends with its parent, and a parent continues after its child has ended") {
   Context parent;
   Context child(&parent);
   Context grandchild(&child);
@@ -83,7 +84,7 @@ FIBER_TEST_CASE("a child context ends with its parent, and a parent continues wi
   CHECK(sibling.token().stop_requested());
 }
 
-SIM_TEST_CASE("the deadline of a context ends the waits and stop tokens of the context") {
+SIM_TEST_CASE("a context's deadline ends its waits and requests a stop through its stop tokens") {
   Context context(Deadline::after(1h));
   weft::Semaphore permits(0);
   CHECK_FALSE(permits.try_acquire_until(context));
@@ -101,8 +102,7 @@ SIM_TEST_CASE("the deadline of a context ends the waits and stop tokens of the c
 }
 
 SIM_TEST_CASE(
-    "a call without a deadline ends with the caller's context if the call can report "
-    "cancellation") {
+    "a call without a deadline that can report cancellation ends when the caller's context ends") {
   Channel<int> channel;
   std::optional<int> value;
   const auto receive = [&] { return channel.receive_until(value); };
@@ -250,7 +250,7 @@ SIM_TEST_CASE(
   CHECK(weft::this_fiber::context() == nullptr);
 }
 
-THREAD_TEST_CASE("a plain thread can wait in a context and cancel a context") {
+THREAD_TEST_CASE("a plain thread can pass a context to a wait and cancel a context") {
   Context context;
   Channel<int> channel;
   auto waiting = weft::spawn([&] {
@@ -285,8 +285,8 @@ FIBER_TEST_CASE("contexts whose stop callbacks cancel each other are each cancel
 }
 
 FIBER_TEST_CASE(
-    "all child contexts are cancelled, even if they are made and destroyed while their parent is "
-    "cancelled") {
+    "every child context is cancelled when children are made and destroyed during the cancellation "
+    "of their parent") {
   const int rounds = static_cast<int>(400 / weft::test::kSlowdown);
   for (int round = 0; round < rounds; ++round) {
     Context parent;

@@ -183,7 +183,7 @@ FIBER_TEST_CASE("closing a channel resumes the coroutines that wait for it") {
   CHECK(sender.join() == ChannelStatus::closed);
 }
 
-FIBER_TEST_CASE("coroutines and fibers that share channels lose and duplicate no value") {
+FIBER_TEST_CASE("coroutines and fibers that share channels neither lose nor duplicate a value") {
   constexpr int kEach = 8;
   const int rounds = static_cast<int>(1000 / weft::test::kSlowdown);
   for (const std::size_t capacity : {0u, 1u, 10u}) {
@@ -322,7 +322,9 @@ THREAD_TEST_CASE("weft::await() runs coroutines on plain threads") {
   closer.join();
 }
 
-TEST_CASE("a wait of a coroutine without a runtime throws and leaves no waiter") {
+TEST_CASE(
+    "a coroutine that would have to wait without a runtime gets an exception and leaves no "
+    "waiter") {
   Channel<int> channel(1);
   int code = 0;
   const auto body = [&]() -> Task<int> {

@@ -36,7 +36,8 @@ THREAD_TEST_CASE(
   CHECK(!weft::spawn([&] { return event.wait_for(10us); }).join());
 }
 
-THREAD_TEST_CASE("setting an event wakes all waiters, which see the writes before the set") {
+THREAD_TEST_CASE(
+    "setting an event wakes all waiters, which then see the writes made before set()") {
   Event event;
   int news = 0;  // Not atomic: the event orders it.
   auto setter = weft::spawn([&] {

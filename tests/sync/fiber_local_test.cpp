@@ -60,8 +60,8 @@ THREAD_TEST_CASE(
 }
 
 THREAD_TEST_CASE(
-    "FiberLocal values are destroyed in reverse order at their fiber's end, before join() "
-    "returns") {
+    "FiberLocal values are destroyed in reverse order of construction when their fiber ends, "
+    "before join() returns") {
   std::vector<std::string> log;  // Not atomic: the join orders it.
   FiberLocal<Witness> first([&] { return Witness(log, "first"); });
   FiberLocal<Witness> second([&] { return Witness(log, "second"); });
@@ -134,7 +134,7 @@ THREAD_TEST_CASE(
 }
 
 // Each destructor parks, spawns, and uses another FiberLocal, whose value it creates if necessary.
-FIBER_TEST_CASE("the destructor of a FiberLocal value may park, spawn and use other values") {
+FIBER_TEST_CASE("the destructor of a FiberLocal value may park, spawn and use other FiberLocals") {
   std::atomic<int> ended{0};
   std::atomic<int> spawned{0};
   FiberLocal<std::shared_ptr<int>> late([&] {
@@ -161,7 +161,7 @@ FIBER_TEST_CASE("the destructor of a FiberLocal value may park, spawn and use ot
   CHECK(ended.load() == 20);
 }
 
-THREAD_TEST_CASE("the initializer of a FiberLocal may park, use other values and throw") {
+THREAD_TEST_CASE("the initializer of a FiberLocal may park, use other FiberLocals and throw") {
   FiberLocal<int> base([] {
     weft::this_fiber::yield();
     return 3;

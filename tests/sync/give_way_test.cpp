@@ -53,7 +53,7 @@ void check_gives_way(MakeCall make_call) {
 
 TEST_SUITE_BEGIN("sync/give_way");
 
-HOG_TEST_CASE("a fiber whose sends and receives return at once lets other fibers run") {
+HOG_TEST_CASE("a fiber lets other fibers run even if its sends and receives return at once") {
   check_gives_way([] {
     return [channel = std::make_unique<weft::Channel<int>>(4)] {
       (void)channel->send(1);
@@ -62,7 +62,8 @@ HOG_TEST_CASE("a fiber whose sends and receives return at once lets other fibers
   });
 }
 
-HOG_TEST_CASE("a fiber that receives from a channel that is never empty lets other fibers run") {
+HOG_TEST_CASE(
+    "a fiber lets other fibers run even if it receives from a channel that is never empty") {
   check_gives_way([] {
     auto channel = std::make_unique<weft::Channel<int>>(4);
     for (int i = 0; i < 4; ++i) (void)channel->send(i);
@@ -74,7 +75,7 @@ HOG_TEST_CASE("a fiber that receives from a channel that is never empty lets oth
   });
 }
 
-HOG_TEST_CASE("a fiber that repeatedly locks free mutexes lets other fibers run") {
+HOG_TEST_CASE("a fiber lets other fibers run even if it repeatedly locks free mutexes") {
   check_gives_way([] {
     return [mutex = std::make_unique<weft::Mutex>()] { const std::lock_guard guard(*mutex); };
   });
@@ -88,7 +89,8 @@ HOG_TEST_CASE("a fiber that repeatedly locks free mutexes lets other fibers run"
 }
 
 HOG_TEST_CASE(
-    "a fiber whose waits for a semaphore or a wait group return at once lets other fibers run") {
+    "a fiber lets other fibers run even if its waits for a semaphore or a wait group return at "
+    "once") {
   check_gives_way([] {
     return [semaphore = std::make_unique<weft::Semaphore>(1)] {
       semaphore->acquire();
@@ -98,7 +100,7 @@ HOG_TEST_CASE(
   check_gives_way([] { return [group = std::make_unique<weft::WaitGroup>()] { group->wait(); }; });
 }
 
-HOG_TEST_CASE("a fiber whose selects find a ready case lets other fibers run") {
+HOG_TEST_CASE("a fiber lets other fibers run even if its selects always find a ready case") {
   check_gives_way([] {
     return [channel = std::make_unique<weft::Channel<int>>(1)] {
       weft::select(weft::on_send(*channel, 1, [] {}),
@@ -107,13 +109,13 @@ HOG_TEST_CASE("a fiber whose selects find a ready case lets other fibers run") {
   });
 }
 
-HOG_TEST_CASE("a fiber whose ticker is always late lets other fibers run") {
+HOG_TEST_CASE("a fiber lets other fibers run even if its ticker is always late") {
   check_gives_way(
       [] { return [ticker = std::make_unique<weft::Ticker>(1ns)] { ticker->wait(); }; });
 }
 
 // The pool is full, so that no tasks accumulate.
-HOG_TEST_CASE("a fiber whose submits return at once lets other fibers run") {
+HOG_TEST_CASE("a fiber lets other fibers run even if its calls to submit() return at once") {
   weft::Event release;
   weft::FiberPool pool({.capacity = 1, .on_full = weft::OnFull::reject});
   CHECK(pool.submit([&] { release.wait(); }));

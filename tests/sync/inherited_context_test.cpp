@@ -50,7 +50,7 @@ bool has_no_context() { return weft::this_fiber::context() == nullptr; }
 }  // namespace
 
 FIBER_TEST_CASE(
-    "a deadline of with_timeout() ends everything that the caller waits for, directly or "
+    "a deadline set by with_timeout() ends every wait that delays the caller, directly or "
     "indirectly") {
   Channel<int> never;
   const auto receive = [&] { return receive_nothing(never); };
@@ -187,7 +187,7 @@ FIBER_TEST_CASE(
   of_detached.wait();
 }
 
-FIBER_TEST_CASE("a fiber may request a stop token of its context while the context ends") {
+FIBER_TEST_CASE("a fiber may request its context's stop token while the context is ending") {
   const unsigned rounds = 200 / weft::test::kSlowdown;
   for (unsigned round = 0; round < rounds; ++round) {
     std::array<weft::JoinHandle<bool>, 2> fibers;
@@ -230,7 +230,7 @@ FIBER_TEST_CASE("a context's values may be set while fibers with that context re
   for (auto& reader : readers) reader.join();
 }
 
-FIBER_TEST_CASE("a fiber releases its context before a join of the fiber returns") {
+FIBER_TEST_CASE("a fiber releases its context before join() on the fiber returns") {
   const auto value = std::make_shared<int>(1);
   static const weft::ContextKey<std::shared_ptr<int>> held;
   std::optional<Context> context(std::in_place);

@@ -19,7 +19,7 @@ using weft::test::run_mixed;
 
 TEST_SUITE_BEGIN("sync/latch");
 
-THREAD_TEST_CASE("a wait for a latch that was made with the count 0 returns at once") {
+THREAD_TEST_CASE("a wait for a latch with an initial count of 0 returns at once") {
   Latch latch(0);
   CHECK(latch.try_wait());
   latch.wait();
@@ -30,7 +30,8 @@ THREAD_TEST_CASE("a wait for a latch that was made with the count 0 returns at o
   CHECK(latch.try_wait());
 }
 
-THREAD_TEST_CASE("a latch opens with the last count_down(), and earlier writes are then visible") {
+THREAD_TEST_CASE(
+    "a latch opens at the last count_down(), and its waiters then see all earlier writes") {
   constexpr std::size_t kCount = 20;
   Latch latch(kCount);
   std::vector<int> results(kCount, 0);

@@ -23,7 +23,7 @@ using weft::test::run_mixed;
 
 TEST_SUITE_BEGIN("sync/latest_value");
 
-FIBER_TEST_CASE("a LatestValue can be read at any time, and a wait ends with the next value") {
+FIBER_TEST_CASE("a LatestValue can be read at any time, and a wait ends when a value is set") {
   LatestValue<std::string> value("first");
   std::uint64_t seen = 0;
   CHECK(value.get() == "first");
@@ -42,8 +42,8 @@ FIBER_TEST_CASE("a LatestValue can be read at any time, and a wait ends with the
 }
 
 FIBER_TEST_CASE(
-    "a deadline or a stop request ends a wait for a LatestValue's next value and keeps the seen "
-    "version") {
+    "a deadline or a stop request ends a wait for a LatestValue's next value without changing the "
+    "seen version") {
   LatestValue<int> value(1);
   std::uint64_t seen = 1;
   CHECK(value.wait_changed_until(seen, Deadline::past()) == std::nullopt);
@@ -74,7 +74,7 @@ FIBER_TEST_CASE("a wait for a condition ends when a value that meets the conditi
 }
 
 FIBER_TEST_CASE(
-    "waiters of a LatestValue see the writes before each set, and never an older value") {
+    "waiters of a LatestValue see the writes that precede each set, and never an older value") {
   const int count = 300 / static_cast<int>(kSlowdown) + 5;
   LatestValue<int> value(0);
   std::vector<int> news(static_cast<std::size_t>(count) + 1);  // Not atomic: the value orders it.
@@ -112,7 +112,7 @@ FIBER_TEST_CASE("setting a LatestValue wakes hundreds of waiting callers") {
   for (auto& waiter : waiting) CHECK(waiter.join() == 7);
 }
 
-FIBER_TEST_CASE("a change of a LatestValue ends a select that waits for the change") {
+FIBER_TEST_CASE("a change to a LatestValue ends a select that waits for the change") {
   LatestValue<std::string> value("first");
   weft::Channel<int> channel;
   std::uint64_t seen = 1;

@@ -25,7 +25,7 @@ using weft::test::run_mixed;
 
 TEST_SUITE_BEGIN("sync/mutex");
 
-THREAD_TEST_CASE("a mutex excludes fibers and plain threads from each other") {
+THREAD_TEST_CASE("a mutex provides mutual exclusion among fibers and plain threads") {
   Mutex mutex;
   long counter = 0;  // Not atomic: lost updates and sanitizers reveal races.
   int inside = 0;
@@ -59,7 +59,7 @@ FIBER_TEST_CASE("a fiber may hold a mutex while it parks and unlock the mutex on
   }
 }
 
-FIBER_TEST_CASE("try_lock() takes a free mutex and refuses a locked mutex") {
+FIBER_TEST_CASE("try_lock() locks a free mutex and fails on a locked mutex") {
   Mutex mutex;
   CHECK(mutex.try_lock());
   CHECK(!mutex.try_lock());
@@ -91,7 +91,7 @@ THREAD_TEST_CASE(
   mutex.unlock();
 }
 
-FIBER_TEST_CASE("an unlock wakes a timed lock before the deadline of the lock") {
+FIBER_TEST_CASE("an unlock wakes a caller of try_lock_for() before the caller's deadline") {
   Mutex mutex;
   mutex.lock();
   auto waiting = weft::spawn([&] {
@@ -131,7 +131,7 @@ THREAD_TEST_CASE("timed locks with tiny timeouts lose no unlock and never lock a
 }
 
 // A caller that locks the mutex repeatedly may overtake a waiter once, but not forever.
-FIBER_TEST_CASE("a waiter that another caller has once overtaken gets the mutex next") {
+FIBER_TEST_CASE("a waiter that has been overtaken once gets the mutex next") {
   for (int round = 0; round < 20; ++round) {
     Mutex mutex;
     std::atomic<bool> served{false};
@@ -152,7 +152,7 @@ FIBER_TEST_CASE("a waiter that another caller has once overtaken gets the mutex 
   }
 }
 
-FIBER_TEST_CASE("a caller gets a mutex although other fibers lock the mutex continuously") {
+FIBER_TEST_CASE("a caller gets a mutex even though other fibers lock the mutex continuously") {
   Mutex mutex;
   std::atomic<bool> stop{false};
   std::vector<weft::JoinHandle<void>> greedy;
@@ -212,7 +212,8 @@ THREAD_TEST_CASE("std::lock takes two mutexes in either order without a deadlock
   CHECK(right == 6L * rounds);
 }
 
-FIBER_TEST_CASE("a mutex supports the plain, the try and the timed form of std::unique_lock") {
+FIBER_TEST_CASE(
+    "a mutex supports std::unique_lock with a blocking, a non-blocking and a timed lock") {
   Mutex mutex;
   std::unique_lock lock(mutex);
   CHECK(lock.owns_lock());

@@ -60,7 +60,7 @@ FIBER_TEST_CASE("callers of a Once park while another caller runs the function")
 }
 
 FIBER_TEST_CASE(
-    "a throwing function passes its exception to its caller, and the next caller runs its own "
+    "a caller of a Once whose function throws gets the exception, and the next caller runs its own "
     "function") {
   Once once;
   weft::Semaphore gate(0);
@@ -89,7 +89,8 @@ FIBER_TEST_CASE(
   CHECK(once.done_hint());
 }
 
-THREAD_TEST_CASE("the next call of a Once runs its function after an earlier function has thrown") {
+THREAD_TEST_CASE(
+    "the next call to a Once runs its function when the previous call's function has thrown") {
   Once once;
   CHECK_THROWS_AS(once.call([] { throw 7; }), int);
   CHECK(!once.done_hint());
@@ -98,7 +99,7 @@ THREAD_TEST_CASE("the next call of a Once runs its function after an earlier fun
   CHECK(done);
 }
 
-THREAD_TEST_CASE("call_once() passes arguments like std::call_once") {
+THREAD_TEST_CASE("call_once() passes arguments as std::call_once does") {
   Once once;
   std::string text;
   struct Append {

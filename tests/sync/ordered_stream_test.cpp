@@ -19,7 +19,7 @@ using weft::Deadline;
 using weft::Event;
 using weft::OrderedStream;
 
-FIBER_TEST_CASE("an ordered stream delivers results one by one, in the order of the submits") {
+FIBER_TEST_CASE("an ordered stream delivers results one by one, in submission order") {
   std::vector<int> delivered;
   std::atomic<int> under_way{0};
   std::atomic<bool> exceeded{false};
@@ -73,7 +73,7 @@ FIBER_TEST_CASE("a sink that throws ends the ordered stream") {
 }
 
 FIBER_TEST_CASE(
-    "a stop request ends a submit that waits for room, and a wait for the end of a stream") {
+    "a stop request ends a submit() call that waits for room, and a wait for a stream's end") {
   std::atomic<bool> open{false};
   std::vector<int> delivered;
   OrderedStream<int> stream(1, [&](int value) { delivered.push_back(value); });

@@ -32,8 +32,7 @@ using Clock = Deadline::Clock;
 TEST_SUITE_BEGIN("sync/pacer");
 
 SIM_TEST_CASE(
-    "a pacer's spacing separates the starts of its callers, and the first caller starts "
-    "immediately") {
+    "a pacer's first caller starts immediately, and later callers start one spacing apart") {
   const auto begin = world.now();
   Pacer pacer(2min);
   CHECK(pacer.next_until(Deadline::past()));
@@ -56,7 +55,7 @@ SIM_TEST_CASE(
 }
 
 SIM_TEST_CASE(
-    "when a wait for a pacer is stopped or times out, the next caller gets the unused start time") {
+    "when a wait at a pacer is stopped or times out, the next caller gets the unused start time") {
   Pacer pacer(1h);
   pacer.next();
   CHECK_FALSE(pacer.next_until(Deadline::past()));
@@ -131,8 +130,8 @@ THREAD_TEST_CASE("a plain thread waits at a pacer until its start time") {
 }
 
 THREAD_TEST_CASE(
-    "a deadline or a stop request ends a plain thread's wait for a pacer's spacing, pause or "
-    "earlier callers") {
+    "a deadline or a stop request ends a plain thread's wait for a start time or for an earlier "
+    "caller") {
   std::stop_source source;
   const std::stop_token token = source.get_token();
   weft::go([source]() mutable { (void)source.request_stop(); });

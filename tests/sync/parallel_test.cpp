@@ -14,7 +14,8 @@
 
 TEST_SUITE_BEGIN("sync/parallel");
 
-FIBER_TEST_CASE("for_each() visits every element once for any grain and any concurrency") {
+FIBER_TEST_CASE(
+    "for_each() visits every element exactly once, whatever the grain and the concurrency") {
   for (const std::size_t count : {0U, 1U, 2U, 3U, 63U, 64U, 1000U}) {
     for (const std::size_t grain : {0U, 1U, 7U, 5000U}) {
       for (const std::size_t concurrency : {0U, 1U, 3U, 100U}) {
@@ -42,7 +43,7 @@ FIBER_TEST_CASE("a parallel loop never runs more steps at once than max_running"
 }
 
 FIBER_TEST_CASE(
-    "a parallel loop throws the first exception and skips elements that have not begun") {
+    "a parallel loop throws the first exception and does not process further elements") {
   std::vector<int> elements(100000);
   std::atomic<int> visited{0};
   const auto visit = [&](int) {

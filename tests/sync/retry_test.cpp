@@ -66,7 +66,8 @@ FIBER_TEST_CASE("retry() immediately throws an exception that does not request a
 }
 
 FIBER_TEST_CASE(
-    "a stop request, a deadline or the total time ends a retry's delay without another attempt") {
+    "a stop request, a deadline or the limit on the total time ends a retry's delay without "
+    "another attempt") {
   const RetryOptions slow{.attempts = 100, .first_delay = 1000h, .max_delay = 1000h};
   int count = 0;
   const auto attempt = [&] { return Attempt<int>{++count, true}; };

@@ -171,8 +171,7 @@ FIBER_TEST_CASE(
 }
 
 FIBER_TEST_CASE(
-    "a select that another channel completes leaves the order of the first channel's waiters "
-    "unchanged") {
+    "when one channel completes a select, the order of another channel's waiters stays unchanged") {
   Channel<int> row;
   Channel<int> elsewhere;
   auto before = weft::spawn([&] { return row.receive().value_or(-1); });

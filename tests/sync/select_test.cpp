@@ -53,7 +53,7 @@ FIBER_TEST_CASE("a select chooses its default only when no case is ready") {
 }
 
 FIBER_TEST_CASE(
-    "a waiting select receives a value that is sent later, and sends to a later receive") {
+    "a waiting select completes when another fiber sends to or receives from one of its channels") {
   Channel<int> first;
   Channel<int> second;
   auto sender = weft::spawn([&] {
@@ -78,7 +78,8 @@ FIBER_TEST_CASE(
   CHECK(receiver.join() == 9);
 }
 
-FIBER_TEST_CASE("a select finds a closed channel ready: receive gets no value, and send fails") {
+FIBER_TEST_CASE(
+    "in a select, a closed channel is always ready, but a receive gets no value and a send fails") {
   Channel<int> channel;
   auto closer = weft::spawn([&] {
     await_parked(runtime, "select", 1);

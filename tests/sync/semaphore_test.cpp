@@ -43,7 +43,7 @@ THREAD_TEST_CASE("an acquire succeeds only while enough permits of the semaphore
   CHECK(deadline.passed());
 }
 
-THREAD_TEST_CASE("the permits in use never exceed the permits of a semaphore") {
+THREAD_TEST_CASE("a semaphore never grants more permits than it has") {
   Semaphore semaphore(3);
   std::atomic<int> inside{0};
   std::atomic<int> most{0};
@@ -145,7 +145,7 @@ FIBER_TEST_CASE(
 }
 
 FIBER_TEST_CASE(
-    "an acquire of all permits succeeds although small acquires come and go continuously") {
+    "an acquire of all permits succeeds even though small acquires come and go continuously") {
   constexpr std::uint64_t kPermits = 5;
   Semaphore semaphore(kPermits);
   std::atomic<bool> stop{false};
@@ -169,7 +169,8 @@ FIBER_TEST_CASE(
 
 // Callers act as readers and a writer: a read needs one permit, a write all permits.
 FIBER_TEST_CASE(
-    "a stop request that ends an acquire of all permits admits the acquires that wait behind it") {
+    "when a stop request ends an acquire of all permits, the acquires that wait behind it are "
+    "admitted") {
   Semaphore semaphore(10);
   semaphore.acquire();
   std::stop_source stop;
@@ -201,7 +202,7 @@ FIBER_TEST_CASE("a release admits as many waiters as the released permits allow"
   semaphore.release(1);
 }
 
-FIBER_TEST_CASE("an acquire whose deadline is the smallest time ends at once") {
+FIBER_TEST_CASE("an acquire ends at once when its deadline is a negative time") {
   Semaphore semaphore(0);
   auto waiter =
       weft::spawn([&] { return semaphore.try_acquire_until(weft::Deadline::at_nanoseconds(-1)); });
@@ -254,8 +255,7 @@ FIBER_TEST_CASE("growing a semaphore admits its waiters in order") {
   CHECK(semaphore.available_hint() == 0);
 }
 
-THREAD_TEST_CASE(
-    "after a semaphore has been shrunk, released permits first make up for the missing permits") {
+THREAD_TEST_CASE("a shrunk semaphore grants no permit until fewer permits are in use than it has") {
   Semaphore semaphore(5);
   semaphore.acquire(4);
   semaphore.resize(2);
@@ -299,7 +299,7 @@ THREAD_TEST_CASE("a semaphore has the expected number of permits after random re
 
 // A release that still has to wake other waiters may have admitted the last acquire, or free
 // permits were available.
-THREAD_TEST_CASE("a semaphore limits its permits to the maximum") {
+THREAD_TEST_CASE("a semaphore never has more than kMost permits") {
   constexpr std::uint64_t kAll = std::numeric_limits<std::uint64_t>::max();
   Semaphore semaphore(kAll);
   CHECK(semaphore.available_hint() == Semaphore::kMost);

@@ -105,7 +105,7 @@ THREAD_TEST_CASE(
 }
 
 FIBER_TEST_CASE(
-    "a reader that arrives while a writer waits locks the shared mutex after the writer") {
+    "a reader that arrives while a writer is waiting locks the shared mutex after the writer") {
   SharedMutex mutex;
   std::vector<char> order;  // Guarded by the mutex; a sole reader may write.
   mutex.lock_shared();
@@ -189,7 +189,7 @@ THREAD_TEST_CASE("timed locks of a shared mutex give up at their deadlines, not 
 }
 
 FIBER_TEST_CASE(
-    "when a writer gives up, the readers that wait behind it enter, up to the next writer") {
+    "when a writer gives up, the readers queued between it and the next writer get the lock") {
   SharedMutex mutex;
   std::stop_source impatience;
   mutex.lock_shared();
@@ -230,7 +230,7 @@ FIBER_TEST_CASE("a reader that gives up does not delay or admit the writer after
 }
 
 THREAD_TEST_CASE(
-    "timed locks of a shared mutex with tiny timeouts lose no unlock and leave no waiter") {
+    "a waiter of a shared mutex never misses an unlock that races with other waiters' timeouts") {
   SharedMutex mutex;
   long counter = 0;
   std::atomic<long> written{0};
@@ -361,7 +361,8 @@ FIBER_TEST_CASE("std::unique_lock and std::shared_lock lock and unlock a shared 
   CHECK(!mutex.try_lock_shared());
 }
 
-FIBER_TEST_CASE("a condition variable waits with an exclusive or a shared lock of a shared mutex") {
+FIBER_TEST_CASE(
+    "a wait on a condition variable accepts an exclusive or a shared lock of a shared mutex") {
   SharedMutex mutex;
   weft::ConditionVariable condition;
   bool ready = false;

@@ -113,7 +113,7 @@ FIBER_TEST_CASE("a group never runs more tasks at once than max_running") {
   CHECK(most >= 1);
 }
 
-FIBER_TEST_CASE("a task spawned by a full group's task runs after its spawner, in the same slot") {
+FIBER_TEST_CASE("in a full group, a spawned task runs after its spawner in the spawner's slot") {
   TaskGroup group({.max_running = 2});
   std::atomic<int> ran{0};
   std::atomic<int> running{0};
@@ -146,7 +146,7 @@ FIBER_TEST_CASE("tasks of a full group that each spawn the next task use no addi
   CHECK(ran == 4 * 1001);
 }
 
-FIBER_TEST_CASE("a full group's task may spawn tasks from a NoCancel scope or an inner group") {
+FIBER_TEST_CASE("a full group's task may spawn tasks in a NoCancel scope or in an inner group") {
   const Context unrelated;
   TaskGroup group({.max_running = 1});
   std::atomic<int> ran{0};
@@ -247,7 +247,7 @@ FIBER_TEST_CASE("the fibers of a group run with the group's fiber options") {
   CHECK(name == "reader");
 }
 
-FIBER_TEST_CASE("a full group refuses try_spawn(), and ends spawn_until() when its limit ends") {
+FIBER_TEST_CASE("a full group refuses try_spawn(), and ends spawn_until() at its deadline") {
   TaskGroup group({.max_running = 1});
   Channel<int> gate;
   group.spawn([&] { (void)gate.receive(); });
@@ -301,7 +301,7 @@ FIBER_TEST_CASE("the captures of a task are destroyed before TaskGroup::join() r
   CHECK(resource.use_count() == 1);
 }
 
-FIBER_TEST_CASE("a result group returns results in the order of the spawns") {
+FIBER_TEST_CASE("a result group returns results in the order in which the tasks were spawned") {
   ResultGroup<std::unique_ptr<int>> group({.max_running = 4});
   for (int i = 0; i < 100; ++i) {
     group.spawn([i] {

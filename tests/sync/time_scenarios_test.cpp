@@ -40,7 +40,7 @@ SIM_TEST_CASE("delayed calls that are set in any order are all made, and none is
   CHECK(weft::Clock::now() - start >= 15h);
 }
 
-FIBER_TEST_CASE("a delayed call may set the next delayed call repeatedly") {
+FIBER_TEST_CASE("delayed calls may form a long chain in which each call schedules the next") {
   Channel<int> done;
   std::function<void(int)> again = [&](int left) {
     if (left == 0) {
@@ -109,7 +109,8 @@ SIM_TEST_CASE("a delayed call whose time is too late to represent is never made"
   sender.join();
 }
 
-FIBER_TEST_CASE("a timer that is set and stopped concurrently expires at most once per setting") {
+FIBER_TEST_CASE(
+    "a timer that is set and stopped concurrently expires at most once each time it is set") {
   const int rounds = static_cast<int>(2000 / weft::test::kSlowdown);
   Timer timer;
   std::atomic<int> set{0};

@@ -37,7 +37,7 @@ SIM_TEST_CASE("a timer expires once, and not before its time") {
   }
 }
 
-FIBER_TEST_CASE("a timer that was stopped or reset does not expire at its earlier time") {
+FIBER_TEST_CASE("a timer that was stopped or reset does not expire at its original time") {
   Timer timer(Deadline::past());
   CHECK(timer.stop());
   CHECK_FALSE(timer.stop());
@@ -155,7 +155,7 @@ FIBER_TEST_CASE("a delayed call that is stopped is never made, and its callable 
   CHECK_FALSE(weft::DelayedCall().stop());
 }
 
-THREAD_TEST_CASE("a plain thread waits for timers and makes delayed calls") {
+THREAD_TEST_CASE("a plain thread can wait for timers and schedule delayed calls") {
   Timer timer(2ms);
   timer.wait();
   weft::WaitGroup group;
@@ -189,7 +189,8 @@ FIBER_TEST_CASE(
 }
 
 FIBER_TEST_CASE(
-    "a hundred thousand delayed calls can be stopped, and a hundred thousand are made") {
+    "a hundred thousand pending delayed calls can be stopped, and a hundred thousand others are "
+    "all made") {
   const int count = static_cast<int>(100000 / weft::test::kSlowdown);
   std::vector<weft::DelayedCall> calls;
   calls.reserve(static_cast<std::size_t>(count));

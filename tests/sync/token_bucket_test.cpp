@@ -25,7 +25,8 @@ using Clock = Deadline::Clock;
 
 TEST_SUITE_BEGIN("sync/token_bucket");
 
-SIM_TEST_CASE("a full token bucket admits a burst, and then tokens only at its rate") {
+SIM_TEST_CASE(
+    "a full token bucket grants a burst at once, and then grants tokens only at its rate") {
   TokenBucket rare({.tokens = 1, .per = 1h, .burst = 3});
   CHECK(rare.available_hint() == 3);
   CHECK(rare.try_take(2));
@@ -117,8 +118,7 @@ THREAD_TEST_CASE("fibers and plain threads share the rate of a token bucket") {
   CHECK(Clock::now() - begin >= 5500us);
 }
 
-FIBER_TEST_CASE(
-    "a token bucket's rate is exact from the smallest to the largest value of its type") {
+FIBER_TEST_CASE("a token bucket is exact at both the smallest and the largest possible rate") {
   constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
   TokenBucket large({.tokens = kMost, .per = 1ns, .burst = kMost});
   for (int i = 0; i < 3; ++i) large.take(kMost / 2);

@@ -36,8 +36,8 @@ struct EventfulLock {
 TEST_SUITE_BEGIN("sync/user_lock");
 
 FIBER_TEST_CASE(
-    "a notify ends a wait for a condition variable while the user-defined lock's unlock() is still "
-    "parked") {
+    "a notification ends a wait on a condition variable while the user-defined lock's unlock() is "
+    "still parked") {
   Mutex mutex;
   ConditionVariable condition;
   weft::Event unlocked;
@@ -121,7 +121,8 @@ FIBER_TEST_CASE(
   mutex.unlock();
 }
 
-FIBER_TEST_CASE("the next waiter gets the notify when a user-defined lock's unlock() throws") {
+FIBER_TEST_CASE(
+    "the next waiter gets the notification when a user-defined lock's unlock() throws") {
   Mutex mutex;
   ConditionVariable condition;
   bool is_listed = false;
@@ -150,7 +151,8 @@ FIBER_TEST_CASE("the next waiter gets the notify when a user-defined lock's unlo
 }
 
 THREAD_TEST_CASE(
-    "no notify is lost between waiters of a condition variable whose lock has a slow unlock()") {
+    "a condition variable loses no notification when its waiters' user-defined lock yields in "
+    "unlock()") {
   Mutex mutex;
   ConditionVariable condition;
   long tokens = 0;

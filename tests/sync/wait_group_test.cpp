@@ -33,7 +33,8 @@ THREAD_TEST_CASE("a wait for an empty wait group returns at once") {
 }
 
 THREAD_TEST_CASE(
-    "a wait for a wait group ends at the count 0, and sees the writes before the last done()") {
+    "WaitGroup::wait() returns at count 0, and its caller then sees the writes made before each "
+    "done()") {
   for (int round = 0; round < 20; ++round) {
     constexpr int kCount = 50;
     WaitGroup group;
@@ -124,7 +125,8 @@ THREAD_TEST_CASE("a wait group may be destroyed as soon as a wait has returned")
   use_and_destroy();
 }
 
-THREAD_TEST_CASE("a wait group may be destroyed when a wait after a timed wait has returned") {
+THREAD_TEST_CASE(
+    "a wait group may be destroyed as soon as a wait that follows a timed wait has returned") {
   const int rounds = 3'000 / static_cast<int>(kSlowdown);
   const auto use_and_destroy = [&] {
     weft::test::Random random(1);
@@ -186,7 +188,7 @@ THREAD_TEST_CASE_WITH("WaitGroup::go() leaves the count unchanged if no fiber co
   group.wait();
 }
 
-THREAD_TEST_CASE_WITH("WaitGroup::go() reduces the count also when an exception ends the fiber",
+THREAD_TEST_CASE_WITH("WaitGroup::go() reduces the count even when an exception ends the fiber",
                       {.options = {.on_exception = [](const std::exception_ptr&) {}}}) {
   WaitGroup group;
   group.go([] { throw 7; });

@@ -123,7 +123,9 @@ FIBER_TEST_CASE("the request context ends when a TLS client sends close_notify")
   ended.wait();
 }
 
-FIBER_TEST_CASE("a close_notify before the handler requests the context ends the request context") {
+FIBER_TEST_CASE(
+    "the request context ends even if a close_notify arrives before the handler requests the "
+    "context") {
   const Secrets secrets;
   Event begun;
   Event gone;
@@ -152,7 +154,7 @@ FIBER_TEST_CASE("a close_notify before the handler requests the context ends the
   CHECK(receive_until(stream, "answer").ends_with("answer"));
 }
 
-SIM_TEST_CASE_WITH("a TLS server that stops closes idle connections and answers pending requests",
+SIM_TEST_CASE_WITH("a stopping TLS server closes idle connections and answers pending requests",
                    {.workers = {0}}) {
   const Secrets secrets;
   Event begun;
@@ -182,8 +184,8 @@ SIM_TEST_CASE_WITH("a TLS server that stops closes idle connections and answers 
 }
 
 FIBER_TEST_CASE(
-    "the callback of an upgraded TLS connection is called for each line that arrives during idle "
-    "times") {
+    "the callback of an upgraded TLS connection is called for each line that arrives while the "
+    "connection is idle") {
   const Secrets secrets;
   const HttpServer server(
       [](http::Request&, http::Response& response) {
@@ -211,7 +213,8 @@ FIBER_TEST_CASE(
 }
 
 FIBER_TEST_CASE(
-    "an HTTP client uses https, keeps the connection and refuses other certificate authorities") {
+    "an HTTP client uses https, reuses its connection, and refuses a certificate from an unknown "
+    "authority") {
   const Secrets secrets;
   const tls::Context context = secrets.make_server_here();
   HttpServer server(
@@ -239,7 +242,9 @@ FIBER_TEST_CASE(
         tls::verification_category());
 }
 
-FIBER_TEST_CASE("a client receives the refusal of its unread body over TLS") {
+FIBER_TEST_CASE(
+    "over TLS, a client receives the error response of a server that does not read the request "
+    "body") {
   const Secrets secrets;
   const tls::Context context = secrets.make_server_here();
   auto listener = net::TcpListener::listen(net::Address::loopback_v4(0)).value;

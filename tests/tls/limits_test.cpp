@@ -203,7 +203,7 @@ THREAD_TEST_CASE(
 }
 
 FIBER_TEST_CASE(
-    "a deadline or a stop request ends each waiting call of a TLS layer, also on a plain thread") {
+    "a deadline or a stop request ends each waiting call of a TLS layer, even on a plain thread") {
   const World world;
   end_waits(world);
   blocking([&] { end_waits(world); });

@@ -69,7 +69,8 @@ FIBER_TEST_CASE(
 }
 
 FIBER_TEST_CASE(
-    "both ends of a TLS stream can write more than the kernel buffers while both ends read") {
+    "both ends of a TLS stream can write more bytes than fit in the kernel's buffers while both "
+    "also read") {
   const World world;
   TlsPair pair = shake_hands_narrowly(world);
   const std::string much(4 << 20, 'x');
@@ -211,7 +212,7 @@ FIBER_TEST_CASE("client and server agree on an ALPN protocol, or the TLS handsha
   CHECK(shake_hands(none.server, none.client, "a.test").client.error);
 }
 
-FIBER_TEST_CASE("a TLS session is resumed, also after the certificates have been reloaded") {
+FIBER_TEST_CASE("a TLS session is resumed even after the certificates have been reloaded") {
   World world;
   const auto visit = [&] {
     auto [client, server] = shake_hands(world.server, world.client, "a.test");

@@ -14,7 +14,7 @@ TEST_SUITE_BEGIN("tls/wire");
 
 void receive(Wire& wire, std::size_t count) { wire.in.insert(wire.in.end(), count, 'x'); }
 
-TEST_CASE("a TLS wire gives its memory back when OpenSSL has read a large record") {
+TEST_CASE("a TLS wire frees its memory when OpenSSL has read a large record") {
   Wire wire;
   receive(wire, 16 * 1024);
   wire.in_begin = 16 * 1024;

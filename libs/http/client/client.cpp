@@ -75,7 +75,7 @@ bool may_be_repeated(const Call& call) noexcept {
 }
 
 // Returns whether the server may have closed the connection without receiving the request: the
-// connection ended without an answer, or its stream or layer failed, but not because of the limit.
+// connection ended without a response, or failed, but not because of a limit.
 bool was_closed(std::error_code error) noexcept {
   if (error.category() == error_category()) return error == Errc::unexpected_end;
   return error != weft::Errc::timed_out && error != weft::Errc::cancelled;
@@ -129,7 +129,7 @@ ClientCore::ClientCore(ClientOptions options)
 std::shared_ptr<HostPool> ClientCore::pool_of(const Url& url) {
   constexpr std::size_t kMost = 1024;
   const std::string key = url.scheme + "://" + url.host + " " + std::to_string(url.port);
-  std::vector<std::shared_ptr<HostPool>> unused;  // Their connections are closed without the lock.
+  std::vector<std::shared_ptr<HostPool>> unused;  // Destroyed after `guard` unlocks.
   const detail::Guard guard(mutex_);
   if (hosts_.size() >= kMost) {
     std::erase_if(hosts_, [&](auto& host) {
@@ -222,7 +222,7 @@ net::Result<Reply> ClientCore::send_to(const Url& url, Call& call, const Until& 
         !take_expectation_back(call)) {
       return result;
     }
-  }  // The destruction of the 417 answer frees its slot, which the second call may need.
+  }  // The destruction of the 417 response frees its slot, which the second call may need.
   return send_once(url, call, until);
 }
 
@@ -266,7 +266,8 @@ net::Result<Reply> ClientCore::send_once(const Url& url, const Call& call, const
   }
 }
 
-// A redirect must not lead from https to http, or to https if the client has no layer for https.
+// Forbids redirects from https to http. Forbids all redirects to https if the client has no layer
+// for https.
 bool ClientCore::may_lead(const Url& from, const Url& to) const noexcept {
   return to.scheme == "https" ? options_.secure != nullptr : from.scheme == "http";
 }
@@ -290,7 +291,7 @@ net::Result<Reply> ClientCore::send(Call call, const Until& until) {
     const auto place = result.value.header("location");
     if (!place) return result;
     auto [next, wrong] = url.resolve(*place);
-    // If the client cannot follow the redirect, it returns the redirect as an ordinary answer for
+    // If the client cannot follow the redirect, it returns the redirect as an ordinary response for
     // the caller to handle.
     if (wrong || !may_lead(url, next) ||
         !prepare_redirect(result.value.status(), url, next, call)) {

@@ -1,4 +1,4 @@
-// Exchanges one request and its answer on a client's connection.
+// Exchanges one request and its response on a client's connection.
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -51,7 +51,7 @@ std::optional<std::string> find_host(const Url& url, const Call& call) {
   return host ? host : url.authority();
 }
 
-// Returns true for an OPTIONS call whose URL has no path and no query: such a call concerns the
+// Returns true for an OPTIONS call whose URL has no path and no query. Such a call concerns the
 // server as a whole (RFC 9112, 3.2.4).
 bool concerns_server(const Url& url, const Call& call) noexcept {
   if (call.method != "OPTIONS" || url.target != "/") return false;
@@ -69,8 +69,8 @@ std::optional<std::string> tunnel_target(const Url& url, const std::string& host
   return host + ":" + std::to_string(url.port);
 }
 
-// Returns whether the error shows that the connection is closed. There may still be an answer to
-// read, because a server that refuses a body may answer before it closes the connection.
+// Returns whether the error shows that the connection is closed. There may still be a response to
+// read, because a server that refuses a body may respond before it closes the connection.
 bool is_gone(std::error_code error) noexcept {
   return error == std::errc::broken_pipe || error == std::errc::connection_reset;
 }
@@ -80,7 +80,7 @@ std::error_code send_chunks(ClientConnection& connection, const Call& call, cons
   for (;;) {
     const auto [count, error] = call.body_source(std::as_writable_bytes(std::span(part)));
     if (error == weft::Errc::end_of_stream) return connection.write("0\r\n\r\n", until);
-    // The source of the body has failed, not the server.
+    // The error is from the body's source, so it must not look like an error of the connection.
     if (error) return is_gone(error) ? make_error_code(Errc::unexpected_end) : error;
     // Checks the limit even if the server accepts all bytes at once.
     if (until.is_over()) return until.reason();
@@ -110,7 +110,8 @@ std::error_code receive_head(ClientConnection& connection, std::size_t most, std
       return {};
     }
     const auto error = connection.receive(most, until);
-    // If the answer has begun, the server has received this request.
+    // If the response has begun, the server has received the request, so the client must not repeat
+    // the request.
     if ((error == Errc::unexpected_end || is_gone(error)) && !rest.empty()) {
       return Errc::truncated_head;
     }
@@ -120,8 +121,8 @@ std::error_code receive_head(ClientConnection& connection, std::size_t most, std
 
 namespace {
 
-// Receives the next head, which may be interim, and subtracts its size from `most`. `most` is the
-// number of bytes that further heads of the answer may have.
+// Receives the head of the next response, which may be interim, and subtracts its size from `most`.
+// `most` limits the total size of the heads that are still to be received.
 std::error_code receive_next(ClientConnection& connection, Reply::State& state, std::size_t& most,
                              const Until& until) {
   std::string text;
@@ -131,18 +132,18 @@ std::error_code receive_next(ClientConnection& connection, Reply::State& state, 
   return state.head().status == 101 ? make_error_code(Errc::unsupported) : std::error_code();
 }
 
-// Receives the answer's head, after any interim heads.
+// Receives the head of the final response, after any interim responses.
 std::error_code receive_answer(ClientConnection& connection, Reply::State& state, std::size_t most,
                                const Until& until) {
   for (;;) {
     if (const auto error = receive_next(connection, state, most, until)) return error;
     if (state.head().status >= 200) return {};
-    // A server that keeps sending interim answers must not extend the wait.
+    // Without this check, a server could extend the wait beyond `until` with interim responses.
     if (until.is_over()) return until.reason();
   }
 }
 
-// Sends a request with a small body or without a body, and reads the answer.
+// Sends a request with a small body or without a body, and reads the response.
 std::error_code ask(ClientConnection& connection, const std::string& request, Reply::State& state,
                     std::size_t most, const Until& until) {
   const std::error_code unsent = connection.write(request, until);
@@ -161,9 +162,9 @@ std::error_code send_all(ClientConnection& connection, const std::string& head, 
                           : connection.write(call.body, until);
 }
 
-// Sends a request with a larger body. A server may refuse the body after it has read only the head.
-// A separate fiber therefore reads the answer while the caller sends the body. A refusal stops the
-// caller.
+// Sends a request with a large or streamed body. A server may refuse the body after it has read
+// only the head. A separate fiber therefore reads the response while the caller sends the body. If
+// the server refuses the body, the caller stops sending it.
 std::error_code ask_at_length(ClientConnection& connection, const std::string& head,
                               const Call& call, Reply::State& state, std::size_t most,
                               const Until& until) {
@@ -191,8 +192,8 @@ std::error_code ask_at_length(ClientConnection& connection, const std::string& h
   return error && is_gone(unsent) ? unsent : error;
 }
 
-// Sends the head, and waits until the server requests the body by status 100, answers without the
-// body, or `wait` passes. Sets `is_answered` if the server has answered.
+// Sends the head, and waits for one of three events: the server requests the body with status 100,
+// the server sends a final response, or `wait` passes. Sets `is_answered` in the second case.
 std::error_code ask_for_body(ClientConnection& connection, const std::string& head,
                              Reply::State& state, std::size_t& most, Deadline wait,
                              const Until& until, bool& is_answered) {
@@ -204,7 +205,7 @@ std::error_code ask_for_body(ClientConnection& connection, const std::string& he
     is_answered = state.head().status >= 200;
     if (is_answered || state.head().status == 100) return {};
     if (until.is_over()) return until.reason();
-    // A server that keeps sending interim answers must not extend the wait.
+    // Without this check, a server could extend the wait beyond `wait` with interim responses.
     if (wait.passed()) return {};
   }
 }

@@ -26,8 +26,8 @@ struct ProxyRoute {
   std::string authorization;
 };
 
-// Returns the head of a request. For an http URL, the request goes to `proxy` if that is not null.
-// Returns an empty text if the call is invalid.
+// Returns the head of a request. If `proxy` is not null and the URL's scheme is http, the head is
+// for a request to the proxy. Returns an empty string if the call is invalid.
 [[nodiscard]] std::string make_call_head(const Url& url, const Call& call,
                                          const ProxyRoute* proxy = nullptr);
 
@@ -44,7 +44,7 @@ struct DialRoute {
 net::Result<std::unique_ptr<ClientConnection>> dial_server(const Url& url, const DialRoute& route,
                                                            const Until& until);
 
-// Receives the next head of an answer into `text`.
+// Receives the next response head into `text`.
 std::error_code receive_head(ClientConnection& connection, std::size_t most, std::string& text,
                              const Until& until);
 
@@ -63,13 +63,14 @@ class ClientCore {
   // Sends a call. If the server refuses the call's expectation, repeats the call without it (RFC
   // 9110, 10.1.1).
   net::Result<Reply> send_to(const Url& url, Call& call, const Until& until);
-  // Sends a call as send_to() does, with the jar's cookies. Adds the answer's cookies to the jar.
+  // Sends a call as send_to() does, with the jar's cookies. Adds the cookies of the response to the
+  // jar.
   net::Result<Reply> send_with_cookies(const Url& url, Call& call, const Until& until);
   net::Result<Reply> send_once(const Url& url, const Call& call, const Until& until);
   // Sends the request on the lease's connection.
   net::Result<Reply> send_by(Lease& lease, const Url& url, const std::string& head,
                              const Call& call, const Until& until);
-  // Sends the request, and reads the head of its answer.
+  // Sends the request, and reads the head of its response.
   std::error_code converse(ClientConnection& connection, const std::string& head, const Call& call,
                            Reply::State& state, const Until& until) const;
   // Returns whether the client may follow a redirect from `from` to `to`.

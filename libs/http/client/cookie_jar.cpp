@@ -26,7 +26,7 @@ struct Kept {
   bool host_only = false;
   bool secure = false;
   Deadline end = Deadline::never();
-  std::uint64_t created = 0;  // `created` and `used` are call numbers of the jar, not times.
+  std::uint64_t created = 0;  // `created` and `used` are values of State::clock, a call counter.
   std::uint64_t used = 0;
 };
 
@@ -65,8 +65,8 @@ bool path_matches(std::string_view path, std::string_view cookie) noexcept {
 // Invariants
 //   I1  count is the number of cookies in domains, and no list in domains is empty. Unchecked:
 //       a check would take as long as the operation itself.
-//   I2  No two cookies of a domain have the same name and path. Unchecked: add() replaces a cookie
-//       that has the same name and path.
+//   I2  No two cookies of a domain have the same name and path. Unchecked: add() ensures this,
+//       because it replaces a cookie that has the same name and path.
 struct CookieJar::State {
   using Domains = std::map<std::string, std::vector<Kept>, std::less<>>;
 
@@ -234,7 +234,7 @@ std::size_t CookieJar::size() const {
 }
 
 void CookieJar::clear() {
-  State::Domains dropped;  // The cookies are destroyed without the lock.
+  State::Domains dropped;  // Destroyed after `guard` unlocks.
   const detail::Guard guard(state_->mutex);
   dropped.swap(state_->domains);
   state_->count = 0;

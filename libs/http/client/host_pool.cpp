@@ -31,7 +31,7 @@ void Lease::keep() noexcept {
 }
 
 void HostPool::keep(std::unique_ptr<ClientConnection> connection) noexcept {
-  Connections unwatched;  // Its connections are closed without the lock.
+  Connections unwatched;  // Destroyed after `guard` unlocks.
   const detail::Guard guard(mutex_);
   connection->idle_since = Deadline::now_nanoseconds();
   try {
@@ -43,7 +43,7 @@ void HostPool::keep(std::unique_ptr<ClientConnection> connection) noexcept {
 }
 
 std::unique_ptr<ClientConnection> HostPool::take() {
-  Connections old;  // Its connections are closed without the lock.
+  Connections old;  // Destroyed after `guard` unlocks.
   const detail::Guard guard(mutex_);
   old = take_old();
   if (connections_.empty()) return nullptr;
@@ -69,8 +69,8 @@ HostPool::Connections HostPool::watch() noexcept {
   const std::int64_t most = Deadline::never().nanoseconds() - since;
   const auto due = Deadline::at_nanoseconds(since + std::min<std::int64_t>(idle_.count(), most));
   try {
-    // The scheduled call does not keep the pool alive, because the pool's destructor cancels the
-    // call.
+    // A shared pointer would keep the pool alive until the sweep, although the pool's destructor
+    // can cancel the sweep.
     sweep_ = call_at(due, [weak = weak_from_this()] {
       if (const auto pool = weak.lock()) pool->sweep();
     });
@@ -83,7 +83,7 @@ HostPool::Connections HostPool::watch() noexcept {
 
 // Closes old connections. Runs in a fiber that no caller joins.
 void HostPool::sweep() noexcept {
-  Connections old;  // These two lists close their connections without the lock.
+  Connections old;  // Destroyed, like `unwatched`, after `guard` unlocks.
   Connections unwatched;
   const detail::Guard guard(mutex_);
   try {

@@ -51,8 +51,8 @@ struct ClientConnection {
   }
 };
 
-// Keeps the idle connections to one host. While the pool has connections, a delayed call is
-// scheduled. It closes connections that have been idle for at least idle_.
+// Keeps the idle connections to one host. While there are any, a call to sweep() is scheduled. It
+// closes the connections that have been idle for at least idle_.
 class HostPool : public std::enable_shared_from_this<HostPool> {
  public:
   HostPool(std::size_t most, std::chrono::nanoseconds idle) : slots(most), idle_(idle) {}
@@ -76,11 +76,11 @@ class HostPool : public std::enable_shared_from_this<HostPool> {
 
   const std::chrono::nanoseconds idle_;
   Mutex mutex_;
-  // The first connection has been idle for longest.
+  // The first connection has been idle longest.
   Connections connections_ WEFT_GUARDED_BY(mutex_);
   DelayedCall sweep_ WEFT_GUARDED_BY(mutex_);
   bool is_watched_ WEFT_GUARDED_BY(mutex_) =
-      false;  // True while sweep() is scheduled, which is always so while there are connections.
+      false;  // Whether sweep() is scheduled; true while the pool keeps connections.
 };
 
 // Owns a slot of a HostPool, and the connection in that slot. The destructor gives the slot back.

@@ -19,7 +19,8 @@ namespace {
 
 constexpr std::size_t kMostOfHead = 16 * 1024;
 
-// Owns a WebSocket and the objects to which it refers, while pointers to the WebSocket exist.
+// Contains a WebSocket and the objects to which it refers, so that one shared pointer owns them
+// all.
 struct OwnedWebSocket {
   OwnedWebSocket(std::unique_ptr<ClientConnection> made, const WebSocketOptions& wanted,
                  std::string protocol, const std::optional<DeflateTerms>& terms)
@@ -40,7 +41,7 @@ net::Result<Url> parse_socket_url(std::string_view text) {
   return Url::parse("http" + std::string(text.substr(2)));
 }
 
-// Returns the head of the opening request, or an empty text if the caller's headers are invalid.
+// Returns the head of the opening request, or an empty string if the caller's headers are invalid.
 std::string make_opening(const Url& url, const WebSocketCall& call, const std::string& key) {
   Call request;
   request.headers = call.headers;

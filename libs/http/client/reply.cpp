@@ -69,7 +69,7 @@ void Reply::State::begin_body(Lease&& lease, std::string_view method) {
   if (head_.framing == Framing::chunked) {
     body_.decode_by({head_bytes_, max_headers_, ChunkDecoder::Folds::replaced});
   }
-  // A 206 answer contains only a part of a body, and a part of a compressed body cannot be
+  // A 206 response contains only part of a body, and part of a compressed body cannot be
   // decompressed.
   constexpr int kPartial = 206;
   if (decompresses_ && !body_.over() && head_.status != kPartial && is_gzip(head_.headers())) {
@@ -86,7 +86,7 @@ net::Result<std::size_t> Reply::State::read_some(std::span<std::byte> buffer, co
     const auto text = gunzip_->take(buffer);
     if (text.error) return fail(text.error);
     if (text.value > 0) return text;
-    // A server that sends empty gzip members must not extend the wait.
+    // Without this check, a server could extend the wait beyond `until` with empty gzip members.
     if (!is_first && until.is_over()) return {.error = until.reason()};
     const auto [count, error] = read_sent(gunzip_->room(), until);
     if (error == weft::Errc::end_of_stream && !gunzip_->is_complete()) {
@@ -112,7 +112,7 @@ net::Result<std::size_t> Reply::State::read_sent(std::span<std::byte> buffer, co
   return result;
 }
 
-// Returns the connection to the pool only if its next bytes will be the answer to the next request.
+// Returns the connection to the pool only if its next bytes will be the next response.
 void Reply::State::end_body() {
   const bool stays = head_.keep_alive && head_.framing != Framing::until_close;
   if (stays && (*lease_)->input.rest().empty()) lease_->keep();
@@ -141,7 +141,7 @@ net::Result<std::string> Reply::State::read_all(const Until& until) {
       return all;
     }
     all.value.append(part.data(), count);
-    // A server that always has more data must not extend the wait.
+    // Without this check, a server that always has more data could extend the wait beyond `until`.
     if (!body_.over() && until.is_over()) {
       all.error = until.reason();
       return all;

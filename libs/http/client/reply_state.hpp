@@ -1,4 +1,4 @@
-// Holds the state of an answer while a client reads it.
+// Holds the state of a response while a client reads it.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 namespace weft::http {
 
 // Invariants
-//   I1  The texts of head_ are in text_, which does not change after parse().
+//   I1  The strings of head_ refer to text_, which does not change after parse().
 //   I2  lease_ has a connection until the body is complete, or until reading has failed
 //       permanently.
 class Reply::State {
@@ -33,7 +33,7 @@ class Reply::State {
   // Marks the connection for closing. Called after parse(), if the client has not sent the complete
   // request.
   void keep_no_connection() noexcept { head_.keep_alive = false; }
-  // Takes the connection on which the body follows. Called after parse().
+  // Takes the connection that delivers the body. Called after parse().
   void begin_body(Lease&& lease, std::string_view method);
 
   [[nodiscard]] const Head& head() const noexcept { return head_; }
@@ -46,7 +46,7 @@ class Reply::State {
   [[nodiscard]] std::span<const Header> trailers() const noexcept { return body_.trailers(); }
 
  private:
-  // Returns whether the head's texts are in text_; checks only the last header.
+  // Returns whether head_ refers to text_ (see I1); checks only the last header.
   [[nodiscard]] bool has_texts() const noexcept {
     if (head_.headers().empty()) return true;
     const std::string_view last = head_.headers().back().name;

@@ -6,7 +6,7 @@ namespace weft::http {
 
 namespace {
 
-// Parses "1", "0.5", "0.125" or "1.000". Returns -1 for any other text.
+// Parses "1", "0.5", "0.125" or "1.000". Returns -1 for any other string.
 int parse_quality(std::string_view text) noexcept {
   if (text.empty() || text.size() > 5 || (text[0] != '0' && text[0] != '1')) return -1;
   int value = text[0] == '1' ? 1000 : 0;

@@ -16,7 +16,7 @@ namespace weft::http {
 [[nodiscard]] bool next_item(std::string_view& rest, std::string_view& item) noexcept;
 
 // Returns the quality of an item such as "gzip;q=0.5", in thousandths from 0 to 1000. Returns 1000
-// if the item has no quality, and 0 if the quality is malformed. `name` becomes the part before the
+// if the item has no quality, and 0 if the quality is malformed. Sets `name` to the name before the
 // quality.
 [[nodiscard]] int quality_of(std::string_view item, std::string_view& name) noexcept;
 

@@ -15,7 +15,8 @@ namespace weft::http {
 #ifdef WEFT_HAS_ZLIB
 namespace {
 
-constexpr int kWindowWithHeader = 15 + 16;  // 15 is the largest window; 16 adds gzip's header.
+// 15 selects the largest window of zlib (2^15 bytes), and 16 selects the gzip format.
+constexpr int kWindowWithHeader = 15 + 16;
 
 class ZlibGunzip final : public Gunzip {
  public:

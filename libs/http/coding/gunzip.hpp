@@ -8,7 +8,8 @@
 
 namespace weft::http {
 
-// Decompresses a gzip stream of one or more members (RFC 1952). One fiber at a time may use it.
+// Decompresses a gzip stream of one or more members (RFC 1952). Only one fiber at a time may use a
+// Gunzip.
 class Gunzip {
  public:
   // Returns null if the library is built without zlib, or if memory runs out.

@@ -1,4 +1,4 @@
-// Compresses texts with gzip.
+// Compresses data with gzip.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace weft::http {
 
-// Compresses a series of texts into one gzip stream. Only one fiber at a time may use a Gzip.
+// Compresses a series of strings into one gzip stream. Only one fiber at a time may use a Gzip.
 class Gzip {
  public:
   enum class Then : std::uint8_t {
@@ -25,7 +25,7 @@ class Gzip {
   Gzip& operator=(const Gzip&) = delete;
 
   // Compresses `text`, and appends the result to `compressed`. Yields to other fibers while it
-  // compresses a large text.
+  // compresses a long string.
   virtual void add(std::string_view text, Then then, std::string& compressed) = 0;
 
  protected:

@@ -26,7 +26,7 @@ bool is_proxys(std::string_view name) noexcept {
   return is_one_of(name, kNames);
 }
 
-// Returns `last`. If `keeps` is true, puts the values of all headers with this name before it.
+// Returns `last`. If `keeps` is true, the values of all headers with this name precede `last`.
 std::string joined(const Request& request, std::string_view name, bool keeps, std::string last) {
   std::string all;
   for (const Header& header : request.headers()) {
@@ -35,15 +35,15 @@ std::string joined(const Request& request, std::string_view name, bool keeps, st
   return all.append(last);
 }
 
-// Returns the client's address, such as "192.0.2.1" or "2001:db8::1". Returns an empty text over a
-// Unix socket, or if the client has disconnected.
+// Returns the client's address, such as "192.0.2.1" or "2001:db8::1". Returns an empty string over
+// a Unix socket, or if the client has disconnected.
 std::string client_of(const Request& request) {
   const auto [address, error] = request.peer_address();
   if (error) return {};
   const std::string text = address.to_string();
   std::string_view host = std::string_view(text).substr(0, text.rfind(':'));
   if (address.is_v6()) host = host.substr(1, host.size() - 2);
-  return std::string(host.substr(0, host.find('%')));  // An IPv6 zone is a local name.
+  return std::string(host.substr(0, host.find('%')));  // An IPv6 zone has no meaning elsewhere.
 }
 
 // Returns the scheme that the peer, a client or a proxy, used to reach this server.
@@ -148,7 +148,7 @@ net::Result<void> forward_reply(Reply& reply, Response& response, const Until& u
   if (reply.status() > kLastStatus) return Errc::malformed_start;
   const auto buffer = std::make_unique_for_overwrite<std::byte[]>(kPassedBytes);
   const std::span part(buffer.get(), kPassedBytes);
-  // The proxy sends a small answer with one write.
+  // The proxy sends a small response with one write.
   if (reply.content_length().value_or(kPassedBytes + 1) <= kPassedBytes) {
     std::size_t size = 0;
     for (;;) {

@@ -18,11 +18,11 @@ namespace weft::http {
 
 namespace {
 
-// Holds a connection to the origin for an upgrade, and the bytes of the origin's answer.
+// Holds a connection to the origin for an upgrade, and the bytes of the origin's response.
 struct Tunnel {
   net::TcpStream stream;
   std::unique_ptr<Layer> layer;  // Null for http.
-  std::string answer;            // The head of the answer, and bytes that arrived with the head.
+  std::string answer;            // The head of the response, and bytes that arrived with it.
   std::size_t head_size = 0;
 
   [[nodiscard]] Link link() noexcept { return {stream, layer.get()}; }
@@ -48,7 +48,7 @@ struct TunnelSource {
   }
 };
 
-// Reads the body of the answer if the origin refuses the protocol.
+// Reads the body of the response if the origin refuses the protocol.
 struct RefusalBody {
   Tunnel& tunnel;
   Body body;
@@ -72,7 +72,7 @@ struct OriginStream {
   net::Result<void> shutdown(const Until& until) { return link.end_writing(until); }
 };
 
-// Lets net::relay() use the client's connection as a stream, through its layer.
+// Lets net::relay() use the client's connection as a stream. All bytes pass through its Layer.
 struct LayerStream {
   Upgraded& client;
 
@@ -147,7 +147,7 @@ std::error_code receive_head(Tunnel& tunnel, const Until& until) {
 
 bool switches(const Tunnel& tunnel) noexcept { return tunnel.answer.starts_with("HTTP/1.1 101 "); }
 
-// Sends the request and receives the head of the final answer.
+// Sends the request and receives the head of the final response.
 std::error_code ask(Tunnel& tunnel, const std::string& head, const Until& until) {
   if (const auto error = tunnel.link().write_all(std::as_bytes(std::span(head)), until).error) {
     return error;
@@ -162,7 +162,7 @@ std::error_code ask(Tunnel& tunnel, const std::string& head, const Until& until)
   return Errc::head_too_large;
 }
 
-// Sends the client the answer with which the origin refuses the protocol.
+// Sends the client the response in which the origin refuses the protocol.
 std::error_code pass_refusal(Tunnel& tunnel, std::string_view method, Response& response,
                              const Until& until) {
   const std::string text = tunnel.answer.substr(0, tunnel.head_size);

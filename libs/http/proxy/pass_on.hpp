@@ -1,4 +1,4 @@
-// Passes a server's answer on to the client of a proxy.
+// Passes a server's response on to the client of a proxy.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@
 
 namespace weft::http {
 
-// The highest status code that our server can send.
+// The highest status code that http::Server can send.
 inline constexpr int kLastStatus = 599;
 // The size of a buffer for bodies, in bytes.
 inline constexpr std::size_t kPassedBytes = 16 * 1024;
@@ -23,11 +23,11 @@ inline constexpr std::size_t kPassedBytes = 16 * 1024;
 // Returns whether a Connection header names `token`.
 [[nodiscard]] bool names_in_connection(std::span<const Header> headers,
                                        std::string_view token) noexcept;
-// Sets the status, and all headers except Date and headers that concern a single connection.
+// Sets the status, and all headers except Date and the hop-by-hop headers.
 void pass_head(int status, std::span<const Header> headers, Response& response);
 
-// Sends the bytes of `body` as the answer's body, with `part` as the buffer. The caller must set
-// the status and the headers first. If a read fails, the answer stays incomplete.
+// Sends the bytes of `body` as the response's body, with `part` as the buffer. The caller must set
+// the status and the headers first. If a read fails, the response stays incomplete.
 template <class Source>
 std::error_code pass_body(Source& body, std::span<std::byte> part, Response& response,
                           const Until& until) {
@@ -43,8 +43,8 @@ std::error_code pass_body(Source& body, std::span<std::byte> part, Response& res
   return error;
 }
 
-// `head` limits an upgrade until the head of the server's answer has arrived. `refusal` limits the
-// transfer of the answer's body if the server refuses the upgrade.
+// `head` limits an upgrade until the head of the server's response has arrived. `refusal` limits
+// the transfer of the response's body if the server refuses the upgrade.
 struct UpgradeLimits {
   const Until& head;
   const Until& refusal;

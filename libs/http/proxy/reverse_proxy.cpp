@@ -61,8 +61,8 @@ bool is_idempotent(std::string_view method) noexcept {
   return std::find(kMethods.begin(), kMethods.end(), method) != kMethods.end();
 }
 
-// Returns whether the error shows that no connection was made, so that nothing has been sent. "host
-// unreachable" does not show this, because it may also end an established connection.
+// Returns whether the error proves that nothing has been sent, because no connection was made.
+// "host unreachable" does not prove this, because it may also end an established connection.
 bool is_unreachable(std::error_code error) noexcept {
   return error == std::errc::connection_refused;
 }
@@ -115,7 +115,7 @@ struct ReverseProxy::Core {
   std::deque<Origin> origins;
   Client client;
   Client checker;
-  detail::Atomic<std::size_t> turn{0};  // Relaxed: it only distributes requests over servers.
+  detail::Atomic<std::size_t> turn{0};  // Relaxed: the value publishes no other data.
   std::stop_source stop;
   WaitGroup checks;
 };
@@ -142,8 +142,8 @@ void ReverseProxy::Core::start() {
   }
 }
 
-// Checks a server. An exception, such as std::bad_alloc, is not a failure of the server, and leaves
-// the server's state unchanged.
+// Checks a server. An exception, such as std::bad_alloc, does not count as a failure of the server:
+// its state stays unchanged.
 void ReverseProxy::Core::check(Origin& origin, const std::stop_token& token) {
   try {
     const Until until(Deadline::after(options.health.wait), token);
@@ -195,7 +195,7 @@ ReverseProxy::Core::Attempt ReverseProxy::Core::ask(Origin& origin, Request& req
   }
   Attempt attempt;
   Call call = forward_call(request, origin.url, options.forward);
-  // options.answer does not include the time in which the client sends its body.
+  // The time limit options.answer excludes the time in which the client sends its body.
   std::stop_source late(std::nostopstate);
   detail::StopRegistration<detail::RequestStop> passed_on;
   DelayedCall alarm;
@@ -249,10 +249,10 @@ void ReverseProxy::operator()(Request& request, Response& response) {
     attempt = core_->ask(*origin, request, response, until);
     if (!attempt.error) return;
     if (core_->options.on_error) core_->options.on_error(request, origin->url, attempt.error);
-    // If the body has failed or the client has disconnected, the http::Server that called the proxy
-    // ends the request.
+    // If the request's body could not be read or the client has disconnected, the http::Server that
+    // called the proxy ends the request.
     if (attempt.body_error || has_left(until)) return;
-    // An invalid request or answer, or an error after the start of the answer, does not show that
+    // An invalid request or response, or an error after the response has begun, does not show that
     // the server has failed.
     if (response.started() || attempt.error == ErrorKind::malformed) break;
     if (!attempt.may_lack_connections) {

@@ -12,9 +12,9 @@
 namespace weft::http {
 
 // Holds a time budget for a peer. Waits use up the budget, and each byte adds 1/least_rate seconds
-// to it. The budget never exceeds `grace`. Its owner drops a peer that makes no progress for
+// to it. The budget never exceeds `grace`. The owner drops a peer that makes no progress for
 // `grace`, or that stays slower than least_rate. A slow handler does not reduce the budget, because
-// only waits count.
+// only waits use it up.
 // Context: one fiber at a time.
 class Allowance {
  public:
@@ -22,7 +22,7 @@ class Allowance {
   Allowance(std::chrono::nanoseconds grace, std::uint64_t least_rate) noexcept
       : grace_(grace), left_(grace), least_rate_(least_rate) {}
 
-  // Restores the whole budget, for the next transfer.
+  // Restores the whole budget before the next transfer.
   void renew() noexcept { left_ = grace_; }
 
   // Adds time to the budget for transferred bytes.

@@ -112,7 +112,7 @@ void Answer::append_connection_header() {
 std::error_code Answer::send(std::string_view body) {
   if (started() || upgrade_.talk) return Errc::already_started;
   if (promise_ && *promise_ != body.size() && !has_no_body()) return Errc::wrong_length;
-  if (status_.code == 205) promise_ = 0;  // Announces the empty body that the client expects.
+  if (status_.code == 205) promise_ = 0;  // For 205, the client expects "Content-Length: 0".
   stage_ = Stage::complete;
   body_.note_answer();
   std::string coded;
@@ -125,7 +125,7 @@ std::error_code Answer::send(std::string_view body) {
 
 // Sends the body, and the part of the head that describes the body.
 std::error_code Answer::send_rest(std::string_view body) {
-  // If a compressed body is not sent, its size is unknown.
+  // A body that is not sent is not compressed either, so its compressed size is unknown.
   if (status_.code != 204 && !(coding_.is_on && has_no_body())) {
     const bool promised = promise_ && has_no_body();
     if (status_.code != 304 || promised) {
@@ -143,7 +143,7 @@ std::error_code Answer::send_rest(std::string_view body) {
   return output_.flush();
 }
 
-// Begins an answer that is written in parts.
+// Begins a response that is written in parts.
 void Answer::begin_stream() {
   if (status_.code == 205) promise_ = 0;
   body_.note_answer();
@@ -185,7 +185,7 @@ void Answer::end_stream() {
   if (is_stream && (broken_off_ || output_.error())) {
     must_reset_ = stage_ == Stage::until_close;
   } else if (is_stream && promise_ && written_ != *promise_) {
-    // The client still waits for the missing bytes, so the connection must end.
+    // The client is still waiting for the missing bytes, so the connection must end.
     close_ = true;
   } else if (is_stream) {
     if (coding_.gzip != nullptr) (void)write_coded({}, Gzip::Then::end);
@@ -240,7 +240,7 @@ bool Answer::finish() {
     return false;
   }
   if (!started()) (void)send({});
-  if (!started()) send_error(500);  // The handler has promised a body that it did not write.
+  if (!started()) send_error(500);  // The handler promised a body, but did not write it.
   end_stream();
   return !output_.flush() && keeps_ && !close_;
 }

@@ -1,4 +1,4 @@
-// Implements the answer to a request.
+// Implements the response to a request.
 #pragma once
 
 #include <cstdint>
@@ -39,22 +39,22 @@ class Answer {
   [[nodiscard]] bool started() const noexcept { return stage_ != Stage::not_started; }
   std::error_code upgrade(std::string_view protocol, Talk talk);
 
-  // Sends an answer with this status instead of the prepared answer. Does nothing if an answer has
+  // Sends a response with this status instead of the prepared one. Does nothing if a response has
   // already begun. Allocates nothing.
   void send_error(int status, std::string_view more_headers = {});
-  // Marks the answer as incomplete, so that the client cannot mistake the sent part for the whole
-  // answer.
+  // Marks the response as incomplete, so that the client cannot mistake the sent part for the whole
+  // response.
   void break_off() noexcept { broken_off_ = close_ = true; }
-  // Sends 503 if the handler has set no status and begun no answer, because an empty answer would
-  // look like success. The caller must ensure that the handler's context has ended.
+  // Sends 503 if the handler has set no status and begun no response, because an empty response
+  // would look like success. The caller must ensure that the handler's context has ended.
   void give_up();
-  // Completes the answer. Returns true if the connection may stay open.
+  // Completes the response. Returns true if the connection may stay open.
   [[nodiscard]] bool finish();
-  // Returns true for an aborted answer whose body ends when the connection closes. Only a reset
-  // shows the client that such an answer is incomplete.
+  // Returns true for an aborted response whose body ends when the connection closes. Only a reset
+  // shows the client that such a response is incomplete.
   [[nodiscard]] bool must_reset() const noexcept { return must_reset_; }
-  // Returns the talk. After finish(), it is not empty if finish() has accepted an upgrade or if the
-  // talk itself must send the answer.
+  // Returns the callable that upgrade() has stored, or an empty one. finish() empties it if the
+  // output cannot be sent.
   [[nodiscard]] Talk& talk() noexcept { return upgrade_.talk; }
   [[nodiscard]] std::uint64_t bytes_sent() const noexcept {
     return coding_.is_on ? coding_.size : written_;
@@ -63,7 +63,7 @@ class Answer {
  private:
   enum class Stage : std::uint8_t { not_started, chunks, promised, until_close, complete };
 
-  // Returns true for an answer to HEAD, and for 204, 205 and 304, even if the handler sets a body.
+  // Returns true for a response to HEAD, and for 204, 205 and 304, even if the handler sets a body.
   [[nodiscard]] bool has_no_body() const noexcept {
     return head_.method == "HEAD" || status_.code == 204 || status_.code == 205 ||
            status_.code == 304;
@@ -99,7 +99,7 @@ class Answer {
   bool close_ = false;
   bool broken_off_ = false;
   bool must_reset_ = false;
-  bool keeps_ = false;                    // True if the answer's head has announced keep-alive.
+  bool keeps_ = false;                    // True if the response's head has announced keep-alive.
   std::optional<std::uint64_t> promise_;  // The Content-Length that the handler has set.
   std::uint64_t written_ = 0;
   std::string fields_;  // Header lines.

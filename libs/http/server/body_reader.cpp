@@ -67,8 +67,8 @@ std::error_code BodyReader::receive_more() {
 
 bool BodyReader::may_be_discarded() const noexcept {
   if (body_.over()) return true;
-  // A client may send its body before status 100; the server would then mistake this body for a
-  // request.
+  // A client that has received no status 100 may or may not send the body. The server could mistake
+  // this body for the next request.
   return !error_ && !must_ask_ &&
          (body_.is_chunked() || body_.left() <= std::min(kMostDiscarded, most_));
 }

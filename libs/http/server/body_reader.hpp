@@ -21,19 +21,19 @@ namespace weft::http {
 class Output;
 class Transport;
 
-// Reads a body with a Content-Length or in chunks. Reads the bytes that arrived with the head
-// first, then further bytes from the connection.
+// Reads a body that has a Content-Length or is chunked. First reads the bytes that arrived with the
+// head, then further bytes from the connection.
 class BodyReader {
  public:
   BodyReader(Transport& transport, Input& input, Output& output, const Head& head,
              const Limits& limits) noexcept;
 
-  // Replaces the server's limits for the body and the answer; `body_bytes` can only be lowered.
+  // Replaces the server's limits for the body and the response; `body_bytes` can only be lowered.
   // The caller must set them before the first read.
   void set_limits(const RequestLimits& limits) noexcept;
   // See Request::read_some().
   net::Result<std::size_t> read_some(std::span<std::byte> buffer);
-  // Reads and drops the rest of a small body. Returns false if no further request can follow.
+  // Reads and drops the rest of the body if it is small. Returns false if no request can follow.
   [[nodiscard]] bool discard();
   // Returns false if discard() would certainly fail.
   [[nodiscard]] bool may_be_discarded() const noexcept;
@@ -41,8 +41,8 @@ class BodyReader {
   void give_back();
 
   [[nodiscard]] bool over() const noexcept { return body_.over(); }
-  // Records that the answer has begun. The reader then sends no status 100, even if the client
-  // waits for it.
+  // Records that the response has begun. The reader then sends no status 100, even if the client is
+  // waiting for it.
   void note_answer() noexcept { may_ask_ = false; }
   // Returns the error of the read that failed, or an empty error code if no read has failed.
   [[nodiscard]] std::error_code error() const noexcept { return error_; }
@@ -70,12 +70,13 @@ class BodyReader {
   Output& output_;
   const Limits& limits_;  // Owned by the server.
   Body body_;
-  bool must_ask_;  // True while the client waits for status 100.
+  bool must_ask_;  // True while the client is waiting for status 100.
   bool may_ask_ = true;
   std::error_code error_;
   std::uint64_t most_;  // The largest allowed body, in bytes.
   Allowance allowance_;
-  // Chunks received after the bytes in input_; [raw_begin_, raw_end_) is not decoded yet.
+  // Holds bytes of a chunked body that arrived after the bytes in input_. The bytes in [raw_begin_,
+  // raw_end_) are not decoded yet.
   std::unique_ptr<char[]> raw_;
   std::size_t raw_begin_ = 0;
   std::size_t raw_end_ = 0;

@@ -1,4 +1,4 @@
-// Implements the functions of Answer that only compressed answers need.
+// Implements the functions of Answer that only compressed responses need.
 #include <algorithm>
 #include <string>
 
@@ -32,8 +32,8 @@ Header take_field(std::string_view& fields) noexcept {
 
 }  // namespace
 
-// Returns the value of the handler's first header with this name, as a view into fields_, or an
-// empty text if no such header exists.
+// Returns the value of the handler's first header with this name, as a view into fields_. Returns
+// an empty string if no such header exists.
 std::string_view Answer::field(std::string_view name) const noexcept {
   for (std::string_view rest = fields_; !rest.empty();) {
     const Header header = take_field(rest);
@@ -42,7 +42,7 @@ std::string_view Answer::field(std::string_view name) const noexcept {
   return {};
 }
 
-// Returns whether the handler has forbidden proxies to transform the answer.
+// Returns whether the handler's headers forbid proxies to transform the response.
 bool Answer::forbids_transform() const noexcept {
   for (std::string_view rest = fields_; !rest.empty();) {
     const Header header = take_field(rest);
@@ -53,9 +53,10 @@ bool Answer::forbids_transform() const noexcept {
   return false;
 }
 
-// Returns whether to compress this answer, whose size may be unknown. For 304, returns the same as
-// for the full answer. Adds a Vary header for caches if the result depends on the client. Never
-// compresses a part of a file, but adds Vary, because the whole file at the URL may be compressed.
+// Returns whether to compress this response, whose size may be unknown. For status 304, the result
+// is the same as for the full response. Adds a Vary header for caches if the result depends on the
+// client. Never compresses a part of a file, but adds Vary, because the whole file may be
+// compressed.
 bool Answer::wants_code(std::optional<std::uint64_t> size) {
   const Compression& options = *connection_.server().options().compression;
   const bool is_part = status_.code == 206 || !field("content-range").empty();
@@ -79,7 +80,7 @@ void Answer::announce_code() {
     fields_.insert(static_cast<std::size_t>(tag.data() - fields_.data()), "W/");
 }
 
-// Compresses `body` into `coded`. Returns the text to send, which is the shorter of the two.
+// Compresses `body` into `coded`. Returns the body to send: the shorter of `body` and `coded`.
 std::string_view Answer::code_all(std::string_view body, std::string& coded) {
   if (has_no_body()) {
     announce_code();

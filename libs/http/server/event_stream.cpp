@@ -6,8 +6,8 @@ namespace weft::http {
 
 namespace {
 
-// Appends each line of `text` to `to`, with `start` before the line. A line of `text` ends in LF,
-// CR or both.
+// Appends each line of `text` to `to`, preceded by `start`. A line of `text` ends in LF, CR or
+// both.
 void append_lines(std::string& to, std::string_view start, std::string_view text) {
   for (;;) {
     const std::size_t end = text.find_first_of("\r\n");
@@ -66,7 +66,7 @@ std::optional<std::string_view> EventStream::last_id() const noexcept {
 
 net::Result<void> EventStream::write(std::string_view text) {
   if (!status()) return error_;
-  // The answer to a HEAD request has no body, so it cannot carry events.
+  // The response to a HEAD request has no body, so it cannot carry events.
   error_ = request_.method() == "HEAD" ? net::Result<void>(weft::Errc::end_of_stream)
                                        : response_.write(text);
   return error_;

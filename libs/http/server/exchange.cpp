@@ -62,8 +62,8 @@ const Context* Exchange::ambient(void* exchange) noexcept {
   }
 }
 
-// Watches for a disconnect of the client if the context is in use. The caller must ensure that the
-// body has ended and that no fiber reads it.
+// If the context is in use, begins to watch whether the client disconnects. The caller must ensure
+// that the body has ended and that no fiber reads it.
 void Exchange::watch_for_hang_up() {
   {
     const detail::SpinGuard guard(lock_);
@@ -76,7 +76,7 @@ void Exchange::watch_for_hang_up() {
   (void)context_->cancel();  // cancel() runs callbacks, so the lock is not held.
 }
 
-// Requires a request without a body, because some clients send an extra line end after a body.
+// Returns false for a request with a body, because some clients send an extra line end after it.
 bool Exchange::was_the_last() const noexcept {
   return !head_.keep_alive && head_.framing == Framing::none && input_.rest().empty();
 }

@@ -1,4 +1,4 @@
-// Combines one request and its answer.
+// Combines one request and its response.
 #pragma once
 
 #include <chrono>
@@ -26,7 +26,7 @@ namespace weft::http {
 class ServerConnection;
 class Input;
 
-// Returns the current time plus `request`, as a deadline. For kNever, reads no clock.
+// Returns the current time plus `request`, or Deadline::never() if `request` is kNever.
 [[nodiscard]] inline Deadline limit_after(std::chrono::nanoseconds request) noexcept {
   return request == kNever ? Deadline::never() : Deadline::after(request);
 }
@@ -37,13 +37,14 @@ class Input;
 //   [made]  context() and set_limit() store a new context (release) -> context(), ambient(),
 //           set_limit() and finish() load it (acquire): the context is complete.
 //   [read]  When the body ends, read_some() stores is_read_ (release) -> context() loads it
-//           (acquire). The function that takes lock_ second sees the first function's store, and
-//           begins the watch. Relaxed in the constructor: no other fiber uses the exchange yet.
+//           (acquire): if context() takes lock_ after read_some(), it sees true, and begins the
+//           watch. Otherwise read_some() sees the context, and begins the watch. Relaxed in the
+//           constructor: no other fiber uses the exchange yet.
 class Exchange {
  public:
   Exchange(ServerConnection& connection, Input& input, Output& output, const Head& head) noexcept;
 
-  // The next functions access the request.
+  // The following functions access the request.
   [[nodiscard]] const Head& head() const noexcept { return head_; }
   [[nodiscard]] BodyReader& body() noexcept { return body_; }
   net::Result<std::size_t> read_some(std::span<std::byte> buffer);
@@ -61,16 +62,16 @@ class Exchange {
   [[nodiscard]] Answer& answer() noexcept { return answer_; }
   [[nodiscard]] const Answer& answer() const noexcept { return answer_; }
 
-  // Completes the handler's answer. Returns true if the connection stays open. The caller must then
-  // call body().give_back(). The head's strings stay valid until then.
+  // Completes the handler's response. Returns true if the connection stays open. The caller must
+  // then call body().give_back(), which may invalidate the head's strings.
   [[nodiscard]] bool finish();
   // Returns the context's deadline, which Limits::request or set_limit() has set.
   [[nodiscard]] Deadline limit() const noexcept { return limit_; }
   // Sets the deadline to the current time plus `request`. A context that is already in use keeps
-  // its deadline; later calls of context() return a child of that context.
+  // its deadline; later calls to context() return a child of that context.
   void set_limit(std::chrono::nanoseconds request);
-  // Returns true if this is the client's last request and the server has read all bytes. Then
-  // closing the connection cannot discard the answer.
+  // Returns true if this is the client's last request and the server has read all bytes, so that
+  // closing the connection cannot discard the response.
   [[nodiscard]] bool was_the_last() const noexcept;
 
  private:
@@ -84,12 +85,12 @@ class Exchange {
   std::vector<std::pair<std::string_view, std::string_view>> parameters_;
   // Guards the context, which the handler's fiber may use while another fiber reads the body.
   detail::SpinLock lock_;
-  // lock_ guards the construction of context_. Unchecked: afterwards, the context does not change
-  // and needs no lock.
+  // lock_ guards the construction of context_. Unchecked: once constructed, the context does not
+  // change, so its readers need no lock.
   std::optional<Context> context_;
   std::forward_list<Context> narrower_;  // Contexts that set_limit() made in the handler's fiber.
-  // lock_ guards the watch until the handler has returned. Unchecked: after that, no other fiber
-  // uses the watch.
+  // lock_ guards the watch until the handler has returned. Unchecked: later, only the connection's
+  // fiber uses the watch, without the lock.
   std::optional<HangUpWatch> hang_up_;
   detail::Atomic<Context*> current_{nullptr};
   detail::Atomic<bool> is_read_{false};  // True once the body has been read.

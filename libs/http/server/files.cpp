@@ -27,7 +27,7 @@ namespace {
 
 class ServedFile {
  public:
-  // If `descriptor` is -1, the file could not be opened, and errno has the reason.
+  // If `descriptor` is -1, the file could not be opened, and errno holds the reason.
   [[gnu::noinline]] explicit ServedFile(int descriptor) noexcept : descriptor_(descriptor) {
     if (descriptor_ >= 0 && ::fstat(descriptor_, &status_) == 0) return;
     error_ = errno;
@@ -146,8 +146,8 @@ std::optional<std::int64_t> time_in(const Request& request, std::string_view nam
   return value ? parse_http_date(*value) : std::nullopt;
 }
 
-// Checks the request's conditions (RFC 9110, 13.2.2). Returns 0, or the status of the answer that
-// replaces the file.
+// Checks the request's conditions (RFC 9110, 13.2.2). Returns 0 if the file is to be sent, and
+// otherwise the status of the response to send instead.
 int check_conditions(const Request& request, const ServedFile& file) {
   const std::string tag = file.tag();
   if (const auto wanted = find_tag(request, "if-match", {tag})) {
@@ -176,8 +176,8 @@ std::optional<std::uint64_t> parse_number(std::string_view text) noexcept {
 
 enum class Asked : std::uint8_t { all, part, nothing };
 
-// Determines the requested range. A list of ranges, and a range that is malformed or concerns
-// another version of the file, selects the whole file.
+// Determines the requested range. Selects the whole file for a list of ranges, for a malformed
+// range, and for a range of another version of the file.
 Asked find_range(const Request& request, const ServedFile& file, Range& range) {
   const auto text = request.header("range");
   constexpr std::string_view kUnit = "bytes=";
@@ -235,7 +235,7 @@ std::error_code send_open_file(Request& request, Response& response, const Serve
   const std::string size = std::to_string(file.size());
   if (const int status = check_conditions(request, file)) {
     response.set_status(status);
-    if (status == 304) {  // Vary depends on these headers.
+    if (status == 304) {  // These headers determine whether Vary is added.
       response.add_header("Content-Type", type);
       response.add_header("Content-Length", size);
     }

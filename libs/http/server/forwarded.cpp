@@ -60,7 +60,7 @@ net::Result<net::Address> parse_node(std::string_view text) {
   return {.value = address};
 }
 
-// Returns "http" or "https"; an empty text for any other scheme.
+// Returns "http" or "https"; an empty string for any other scheme.
 std::string_view known_scheme(std::string_view text) noexcept {
   for (const std::string_view scheme : {"http", "https"}) {
     if (equal_tokens(text, scheme)) return scheme;
@@ -68,8 +68,8 @@ std::string_view known_scheme(std::string_view text) noexcept {
   return {};
 }
 
-// Returns the parameter `name` of an item in a Forwarded header, or an empty text if the item has
-// no such valid parameter.
+// Returns the parameter `name` of an item in a Forwarded header, or an empty string if the item has
+// no valid parameter of that name.
 std::string parameter_of_item(std::string_view item, std::string_view name) {
   bool is_clear = true;
   std::string list(1, ';');
@@ -100,7 +100,7 @@ ForwardedClient find_client(std::span<const Header> headers, const net::Result<n
     });
     return client;
   }
-  // In these headers, quotes have no meaning: a client's quote must not hide an item that a proxy
+  // Quotes have no meaning in these headers, so a client's quote cannot hide an item that a proxy
   // has appended.
   const auto items = items_of(headers, "x-forwarded-for", take_item);
   const auto schemes = items_of(headers, "x-forwarded-proto", take_item);

@@ -13,7 +13,8 @@ namespace weft::http {
 
 // The client that has sent a request.
 struct ForwardedClient {
-  // Errors: the error of the peer's address; address_not_available if a proxy reports no address.
+  // Errors: the error of `peer` in find_client(); address_not_available if a proxy reports no
+  // address.
   net::Result<net::Address> address;
   // "http" or "https"; empty if no trusted proxy reports it.
   std::string_view scheme = {};

@@ -60,7 +60,7 @@ HangUpWatch::~HangUpWatch() {
   WEFT_INVARIANT(!over_, "HangUpWatch I1: over_ is set once, and stays set");
   over_ = true;
   lock_.unlock();
-  // The read direction exists as long as the stream has its handle, even if the handle is closed.
+  // handle->read() stays valid while the stream has its handle, even if the handle is closed.
   io::IoHandle* const handle = stream_.socket().handle();
   if (handle != nullptr) handle->read().remove_watch(*this);
   if (!told_.load(acquire)) detail::wake(fiber_);  // [told]
@@ -70,12 +70,12 @@ HangUpWatch::~HangUpWatch() {
   if (handle != nullptr) handle->read().set_drained(false);
 }
 
-// Registers the watch. Called only while fiber_ waits.
+// Registers the watch. Called only while fiber_ is waiting.
 void HangUpWatch::enter() noexcept {
   const io::IoUse use(stream_.socket().handle());
   const detail::Waker fiber = fiber_;
   // Holds the lock until the watch is registered, so that a thread that sets over_ finds a
-  // registered watch. note_edge() takes no lock.
+  // registered watch. add_watch() may call note_edge(), which takes no lock.
   const detail::Guard guard(lock_);
   const bool watches = use && !over_;
   told_.store(!watches, relaxed);  // Relaxed: lock_ or add_watch() publishes told_.

@@ -16,19 +16,19 @@ namespace weft::http {
 // must be the only reader of the stream. Usually makes no system call.
 [[nodiscard]] bool has_hung_up(net::TcpStream& stream) noexcept;
 
-// Watches a stream that no fiber reads. An edge wakes the watch's fiber, which has no stack before
-// that. The fiber then checks the stream, and cancels the context if the stream has ended. Bytes of
-// the next request, or of a layer's final message, can hide the end of the stream. In this case,
-// the fiber reads the state of the TCP connection from the kernel, or polls a Unix socket.
+// Watches a stream that no fiber reads. An edge wakes the watch's fiber, which has no stack until
+// then. The fiber then checks the stream, and cancels the context if the stream has ended. Unread
+// bytes, such as the next request or TLS's last message, can hide the end of the stream. In this
+// case, the fiber reads the state of the TCP connection from the kernel, or polls a Unix socket.
 // Invariants
-//   I1  Once over_ is set, under the lock, the watch is not registered again.
-//   I2  told_ is false only while the watch is registered and fiber_ waits for it.
+//   I1  Once a thread has set over_ under the lock, the watch is not registered again.
+//   I2  told_ is false only while the watch is registered and fiber_ is waiting for it.
 class HangUpWatch : private detail::IoWatch {
  public:
   // No fiber may read from the stream while this object exists. Requires that has_hung_up() has
   // returned false. Throws the same errors as weft::go().
   HangUpWatch(net::TcpStream& stream, Context& context);
-  // Waits until the fiber has ended.
+  // Waits until the watch's fiber has ended.
   ~HangUpWatch();
   HangUpWatch(const HangUpWatch&) = delete;
   HangUpWatch& operator=(const HangUpWatch&) = delete;
@@ -45,7 +45,8 @@ class HangUpWatch : private detail::IoWatch {
   detail::SpinLock lock_;
   bool over_ WEFT_GUARDED_BY(lock_) = false;
   // Order
-  //   [told]  note_edge() stores true (release) -> ~HangUpWatch() loads true (acquire).
+  //   [told]  note_edge() stores true (release) -> ~HangUpWatch() loads true (acquire): the caller
+  //           of note_edge() wakes the fiber, so the destructor does not.
   detail::Atomic<bool> told_{false};
   Event ended_;
 };

@@ -9,14 +9,14 @@ namespace weft::http {
 
 namespace {
 
-// Returns the time by which find_longest() orders a request, or 0 if the request does not count.
+// Returns the time by which find_longest() orders a request, or 0 if there is no request or wait.
 std::int64_t moment_of(const Progress& progress, LongestBy by) noexcept {
   const std::int64_t began = progress.began();
   return by == LongestBy::age || began == 0 ? began : std::abs(progress.waits_since());
 }
 
-// Reads a connection's details. Called only for connections that are still in `room` after a part's
-// visit, because each peer address costs a system call.
+// Reads the details of a request that find_longest() has stored. Called late, when others may have
+// replaced many stored requests, because the address of each peer costs a system call.
 void read(Busy& busy) noexcept {
   const ServerConnection* const connection = std::exchange(busy.connection, nullptr);
   if (connection == nullptr) return;

@@ -1,4 +1,4 @@
-// Finds the longest requests of a server.
+// Finds the longest-running requests of a server.
 #pragma once
 
 #include <cstddef>
@@ -26,8 +26,8 @@ struct Busy {
   ProgressView progress;
 };
 
-// Fills `room` with the requests that have the longest age or wait, the longest first. Returns how
-// many requests it stored. The cost is linear in the number of connections.
+// Fills `room` with the requests that are oldest or have waited longest, in descending order.
+// Returns how many requests it stored. The cost is linear in the number of connections.
 [[nodiscard]] std::size_t find_longest(const net::Connections& connections, std::span<Busy> room,
                                        LongestBy by) noexcept;
 

@@ -77,8 +77,8 @@ Meter::~Meter() {
   }
 }
 
-// Not inlined: a compiler must not keep the address of a thread_local across a park, after which
-// the fiber may run on another thread.
+// Not inlined, because a compiler could otherwise keep the address of a thread_local across a park,
+// after which the fiber may run on another thread.
 [[gnu::noinline]] std::size_t Meter::part_of_thread() noexcept {
   constinit thread_local unsigned number = 0;
   if (number == 0) [[unlikely]]
@@ -150,7 +150,7 @@ void Meter::add_routes(const detail::MetricsSource& source, metrics::Reading& re
   }
 }
 
-// Adds a route's counts, summed over all parts, to the reading. Omits a route without answers.
+// Adds a route's counts, summed over all parts, to the reading. Omits a route without responses.
 void Meter::add_route(RouteIndex route, const metrics::Labels& labels,
                       metrics::Reading& reading) const {
   metrics::Sample times{.labels = labels};

@@ -1,4 +1,4 @@
-// Counts a server's answers.
+// Counts a server's responses.
 #pragma once
 
 #include <array>
@@ -19,9 +19,9 @@ namespace weft::http {
 //   [meter]  make() stores a pointer to a new record (release) -> record(), count_request(),
 //            readings and the destructor load it (acquire), and so see the initial counts.
 
-// Counts answers by route and status, and records their durations. Each of the first kOwnParts
-// counting threads has its own part, to which no other thread writes. These threads therefore need
-// no locked instruction. All later threads share the remaining parts.
+// Counts responses by route and status, and records their durations. Each of the first kOwnParts
+// threads that count something has its own part of the counters, to which no other thread writes.
+// These threads therefore need no locked instruction. All later threads share the remaining parts.
 class Meter {
  public:
   using List = std::function<std::vector<RequestInProgress>(std::size_t most)>;
@@ -33,11 +33,11 @@ class Meter {
   Meter(const Meter&) = delete;
   Meter& operator=(const Meter&) = delete;
 
-  // Counts an answer that has ended. `status` is 0 if the connection broke before the answer ended.
-  // Counts nothing if memory for the counters cannot be allocated.
+  // Counts a response that has ended. `status` is 0 if the connection broke before the response's
+  // end. Counts nothing if memory for the counters cannot be allocated.
   void record(RouteIndex route, int status, std::int64_t nanoseconds) noexcept;
 
-  // Counts a well-formed request. Counts nothing if the thread's part cannot be allocated.
+  // Counts a well-formed request. Counts nothing if memory for the counters cannot be allocated.
   void count_request() noexcept;
   [[nodiscard]] std::uint64_t requests() const noexcept;
   // All accesses are relaxed, because the values are only counts.
@@ -76,7 +76,7 @@ class Meter {
       count.fetch_add(amount, detail::relaxed);
     }
   }
-  // Returns the part `number`, and creates it on the first call. Returns null if memory runs out.
+  // Returns part `number`, and creates it on the first call. Returns null if memory runs out.
   [[nodiscard]] Part* part_at(std::size_t number) noexcept;
   template <class Record>
   [[nodiscard]] static Record* make(detail::Atomic<Record*>& place) noexcept;
@@ -88,7 +88,7 @@ class Meter {
   Count refused_{0};
   Count malformed_{0};
   std::array<detail::Atomic<Part*>, kParts> parts_{};
-  detail::MetricsSource source_;  // Last, because its constructor lets readings begin.
+  detail::MetricsSource source_;  // Must be last: once it exists, readings may begin.
 };
 
 }  // namespace weft::http

@@ -17,7 +17,7 @@ namespace weft::http {
 
 namespace {
 
-// Returns the delimiter: a line end, two hyphens and the boundary. Returns an empty text if the
+// Returns the delimiter: a line end, two hyphens and the boundary. Returns an empty string if the
 // content type is not multipart/form-data, or has no valid boundary.
 std::string delimiter_of(std::string_view content_type) {
   if (!equal_tokens(media_type(content_type), "multipart/form-data")) return {};
@@ -34,14 +34,14 @@ std::string delimiter_of(std::string_view content_type) {
 
 // Invariants
 //   I1  buffer_[begin_, buffer_.size()) holds the received bytes that are not consumed yet. The
-//       first clear_ of them belong to the part and contain no boundary.
+//       first clear_ of these bytes belong to the part and contain no boundary.
 //   I2  Once error_ is set, the reader reads no more.
 class Multipart::Reader {
  public:
   Reader(std::string delimiter, Source source, const MultipartLimits& limits)
       : delimiter_(std::move(delimiter)), source_(std::move(source)), limits_(limits) {
     if (delimiter_.empty()) error_ = Errc::unsupported_form;
-    buffer_ = "\r\n";  // No line end precedes a boundary at the body's start.
+    buffer_ = "\r\n";  // delimiter_ begins with a line end, which the first boundary lacks.
   }
 
   std::error_code next() {
@@ -108,7 +108,8 @@ class Multipart::Reader {
     return error == weft::Errc::end_of_stream ? make_error_code(Errc::malformed_form) : error;
   }
 
-  // Finds the part's received bytes (clear_) or its end (in_part_), or reads more of the body.
+  // Sets clear_ to the number of received bytes that belong to the part, or clears in_part_ at the
+  // part's end, or reads more of the body.
   void look() {
     if (at_start_) {
       look_at_start();
@@ -121,14 +122,14 @@ class Multipart::Reader {
     } else if (found != std::string_view::npos) {
       clear_ = found;
     } else if (rest().size() >= delimiter_.size()) {
-      clear_ = rest().size() - delimiter_.size() + 1;  // The last bytes may begin a boundary.
+      clear_ = rest().size() - delimiter_.size() + 1;  // The other bytes may be part of a boundary.
     } else {
       (void)fail(fill_within());
     }
   }
 
-  // Looks for a boundary at the start of a part. The boundary after an empty part may include the
-  // line end before the part, which is not consumed yet.
+  // Looks for a boundary at the start of a part. If the part is empty, the line end before it may
+  // also begin the boundary, so this line end is not consumed yet.
   void look_at_start() {
     const bool may_begin = std::string_view(delimiter_).starts_with(rest());
     if (may_begin && rest().size() < delimiter_.size()) {
@@ -212,7 +213,7 @@ class Multipart::Reader {
 
   const std::string delimiter_;  // "\r\n--boundary"
   const Source source_;
-  MultipartLimits limits_;  // The numbers of further parts and bytes that are allowed.
+  MultipartLimits limits_;  // How many more parts and bytes are allowed.
   std::string buffer_;
   std::size_t begin_ = 0;
   std::size_t clear_ = 0;
@@ -258,7 +259,7 @@ net::Result<std::string> Multipart::read_all(std::size_t most) {
 }
 
 net::Result<std::uint64_t> Multipart::save(files::File& file) {
-  constexpr std::size_t kSize = 64 * 1024;  // Large, because each write may block a helper thread.
+  constexpr std::size_t kSize = 64 * 1024;  // Large, to limit the number of writes that may block.
   std::vector<std::byte> buffer(kSize);
   std::uint64_t written = 0;
   for (;;) {

@@ -13,15 +13,15 @@ namespace {
 
 constexpr std::size_t kDateSize = 37;
 
-// Caches the text of the Date header for one thread. Each call looks up its thread's DateText,
-// because fibers move between threads.
+// Caches the text of the Date header for one thread. Each call to copy_date() looks up the DateText
+// of its thread, because fibers move between threads.
 struct DateText {
   std::time_t second = -1;
   std::array<char, kDateSize + 1> text{};
 };
 
-// Copies the Date header, which each thread formats at most once a second. Not inlined: a compiler
-// must not keep the address of a thread_local across a switch.
+// Copies the Date header, which each thread formats at most once a second. Not inlined, because a
+// compiler could otherwise keep the address of a thread_local across a switch.
 [[gnu::noinline]] void copy_date(char* to) noexcept {
   thread_local DateText date;
   timespec now{};
@@ -33,7 +33,7 @@ struct DateText {
   if (now.tv_sec != date.second) {
     std::tm parts{};
     ::gmtime_r(&now.tv_sec, &parts);
-    // strftime() is not used: its names of days and months depend on the locale.
+    // strftime() is not used, because its names of days and months depend on the locale.
     constexpr const char* kDays[] = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
     constexpr const char* kMonths[] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
                                        "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};

@@ -27,8 +27,8 @@ class Output {
   void append_date();
   // Writes the buffer. Parks until the kernel has accepted all bytes.
   std::error_code flush();
-  // Returns the budget of time in which the client must accept the answer. Each request restores
-  // the full budget.
+  // Returns the time budget in which the client must accept the response. Each request restores the
+  // full budget.
   [[nodiscard]] Allowance& allowance() noexcept { return allowance_; }
   [[nodiscard]] std::error_code error() const noexcept { return error_; }
 

@@ -15,7 +15,7 @@
 
 namespace weft::http {
 
-// Holds the beginning of a text. A lock is held during each copy, so a copy must not allocate.
+// Holds the beginning of a string. A lock is held during each copy, so a copy must not allocate.
 template <std::size_t kMost>
 class ShortText {
  public:
@@ -40,12 +40,13 @@ struct ProgressView {
   ShortText<256> target;
 };
 
-// Describes a connection's request, from the request's first byte to the end of its answer. Only
-// the connection's fiber or, meanwhile, the handler's fiber changes a Progress, so the lock is
-// rarely contended. The connection's fiber calls clear() before the head's texts change.
+// Describes a connection's request, from the request's first byte to the end of its response. Only
+// the connection's fiber, or the handler's fiber while a handler runs, changes a Progress. The lock
+// is therefore rarely contended. The connection's fiber calls clear() before the strings in the
+// head change.
 class Progress {
  public:
-  // Begins a request whose first bytes arrived at the time `now` of Deadline's clock.
+  // Begins a request whose first bytes arrived at time `now` on Deadline's clock.
   void begin(std::int64_t now, std::size_t received) noexcept {
     const detail::SpinGuard guard(lock_);
     began_ = now;
@@ -62,13 +63,13 @@ class Progress {
   void set_route(RouteIndex route) noexcept { route_.store(route, detail::relaxed); }
   [[nodiscard]] RouteIndex route() const noexcept { return route_.load(detail::relaxed); }
   // If `since` is positive, the server has been waiting for bytes from the client since that time.
-  // If negative, it has been waiting since -`since` for the client to read. 0: no wait. Relaxed:
-  // the number publishes no other data.
+  // If `since` is negative, the server has been waiting since -`since` for the client to read. If
+  // `since` is 0, the server is not waiting. Relaxed: the number publishes no other data.
   void set_waits_since(std::int64_t since) noexcept { waits_since_.store(since, detail::relaxed); }
   [[nodiscard]] std::int64_t waits_since() const noexcept {
     return waits_since_.load(detail::relaxed);
   }
-  // Resets the state after the end of an answer, so that there is no request.
+  // Resets the state to "no request" after the end of a response.
   void clear() noexcept {
     const detail::SpinGuard guard(lock_);
     began_ = 0;
@@ -112,7 +113,7 @@ class Progress {
   detail::Atomic<std::uint64_t> sent_{0};
 };
 
-// Records, while it exists, that the server waits for the client.
+// Records, while it exists, that the server is waiting for the client.
 class ClientWait {
  public:
   enum class For : std::uint8_t { bytes, room };

@@ -30,7 +30,8 @@ void Upgraded::close() noexcept {
   try {
     Link{stream, layer}.announce_end();
   } catch (const std::bad_alloc&) {
-    // The layer sends no notice of the end, but the peer sees that the connection has closed.
+    // Without memory, `layer` cannot announce the end, but the peer sees that the connection is
+    // closed.
   }
   stream.close();
 }

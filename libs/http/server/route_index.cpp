@@ -12,7 +12,7 @@ namespace {
 constinit detail::ThreadMutex titles_mutex;
 
 const detail::HeldOverForks<titles_mutex> hold_titles_over_forks;
-// Never destroyed, because a static router may use them at exit.
+// Never destroyed, because a static router may use the titles at exit.
 constinit std::vector<std::string>* all_titles WEFT_GUARDED_BY(titles_mutex) = nullptr;
 
 std::vector<std::string>& route_titles() WEFT_REQUIRES(titles_mutex) {

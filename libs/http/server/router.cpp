@@ -47,7 +47,7 @@ class NamedByRoute {
 
 }  // namespace
 
-// A node in the tree of all patterns, with the possible next parts of a path.
+// A node in the tree of all patterns; its children are the possible next segments of a path.
 struct Router::Node {
   std::map<std::string, Node, std::less<>> literal;
   std::unique_ptr<Node> any;   // {name}
@@ -110,7 +110,7 @@ void Router::Node::collect_methods(std::set<std::string_view>& to) const {
 
 template <class Visit>
 bool Router::Node::visit_matches(std::string_view path, Values& values, const Visit& visit) const {
-  // `path` is empty, or begins with the slash before the next part.
+  // `path` is empty, or begins with the slash before the next segment.
   if (path.empty()) return has_routes() && visit(*this);
   const std::size_t end = std::min(path.find('/', 1), path.size());
   const std::string_view part = path.substr(1, end - 1);
@@ -238,7 +238,7 @@ void Router::Routes::dispatch(Request& request, Response& response) const {
   route->handler(request, response);
 }
 
-// Refuses the request. If routes with other methods match the path, the answer lists their methods.
+// Refuses the request. If other methods have routes for the path, the response lists them.
 void Router::Routes::refuse(std::string_view path, Response& response) const {
   std::set<std::string_view> methods;
   Node::Values values;

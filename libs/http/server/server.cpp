@@ -32,8 +32,8 @@ namespace {
 
 // The time that a client has for its first request if it connected before the stop.
 constexpr std::chrono::milliseconds kPatience(500);
-// The maximum number of listed requests. A search for more requests would hold each lock of the
-// connections for too long.
+// The maximum number of requests that longest_requests() returns. A search for more requests would
+// hold the connections' locks for too long.
 constexpr std::size_t kMostShown = 256;
 
 void require(bool holds, const std::string& what) {
@@ -140,7 +140,7 @@ class ServerCore::Loop final : private net::Acceptor {
           loop.stop();
           (void)loop.wait_until({});
           for (const net::AnyListener& each : listeners)
-            each.close();  // Some listeners may have no fiber.
+            each.close();  // Some listeners may have no fiber that closes them.
         }
       };
       const End end{*this, listeners};
@@ -166,7 +166,8 @@ class ServerCore::Loop final : private net::Acceptor {
   void count_pause() noexcept override { core_.accept_pauses_.fetch_add(1, relaxed); }
 
   ServerCore& core_;
-  std::stop_callback<Stop> asked_to_stop_;  // Must be last, because it may run in the constructor.
+  // Must be the last field, because the callback may run in the constructor.
+  std::stop_callback<Stop> asked_to_stop_;
 };
 
 std::error_code ServerCore::serve(std::span<const net::AnyListener> listeners) {
@@ -188,26 +189,29 @@ std::error_code ServerCore::serve(std::span<const net::AnyListener> listeners) {
 
 void ServerCore::stop() noexcept {
   ends_by_itself_.store(true, relaxed);
-  (void)std::stop_source(stop_).request_stop();  // The stop may destroy the server, not the copy.
+  // Uses a copy of stop_, because another thread may destroy the server during the call.
+  (void)std::stop_source(stop_).request_stop();
 }
 
 void ServerCore::take_in(net::TcpStream stream) noexcept {
   const std::stop_token stop = stop_.get_token();
-  // A stopping server accepts connected clients beyond its limit, so these connections do not wait
-  // for room. It closes them by the end of the grace period.
+  // After a stop, the connection does not wait for room any longer: its client is connected, so the
+  // server must close it. The server exceeds its limit until the end of the grace period.
   (void)room_.try_acquire_until(stop);
   auto* const connection = new (std::nothrow) ServerConnection(std::move(stream), *this);
   if (connection == nullptr) return room_.release();
   connections_.add(*connection);
-  // The first edge starts a fiber. A stopping server also ends connections that have no fiber.
+  // A fiber starts when the first bytes arrive. A stopping server also ends connections that have
+  // no fiber.
   if (connection->wait_for_bytes()) return;
-  // The spawn failed: memory has run out, or the runtime has reached a limit of its options.
+  // The spawn failed: memory has run out, or the runtime has reached a limit set by its options.
   turn_away(connection->transport().stream());
   end_connection(*connection);
 }
 
-// Counts a connection that the server has no resources to serve, and answers with 503. A client of
-// a secure server could not read that answer. The caller closes the connection.
+// Counts a connection that the server has no resources to serve, and answers with 503. A secure
+// server sends no response, because its clients expect a handshake first. The caller closes the
+// connection.
 void ServerCore::turn_away(net::ByteStream& stream) noexcept {
   constexpr std::string_view kAnswer =
       "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nRetry-After: 1\r\n"
@@ -242,8 +246,8 @@ bool ServerCore::shutdown(Deadline grace) {
     // slot. That connection cannot end before this call returns.
     if (own == nullptr) (void)wait_until({});
   }
-  // A handler may run in own_pool_, so its shutdown() does not end the pool. A later shutdown()
-  // ends the pool; the destructor calls it at the latest.
+  // A shutdown() in a handler does not end own_pool_, because the handler may run in this pool. A
+  // later call, such as the call in the destructor, ends the pool.
   if (own_pool_ != nullptr && own == nullptr) {
     own_pool_->close(Close::drain);
     own_pool_->join();

@@ -25,7 +25,7 @@ void ServerConnection::serve() noexcept {
   SessionEnd end = SessionEnd::over;
   try {
     end = serve_bytes();
-  } catch (...) {  // Memory ran out; a partial answer must not look complete.
+  } catch (...) {  // Memory ran out. The reset shows the client that the response is incomplete.
     server_.report(std::current_exception());
     transport_.reset();
   }
@@ -35,7 +35,7 @@ void ServerConnection::serve() noexcept {
 }
 
 SessionEnd ServerConnection::serve_bytes() {
-  transport_.expect_bytes();  // The watch has consumed the edge.
+  transport_.expect_bytes();  // The watch has consumed the edge that announced bytes.
   SessionEnd end = is_begun_ ? SessionEnd::idle : read_proxy_header();
   if (!is_begun_) return end;
   end = shake_hands();
@@ -99,8 +99,8 @@ SessionEnd ServerConnection::shake_hands() {
   return SessionEnd::idle;
 }
 
-// Calls the talk while there are bytes. Also calls the talk once without bytes if `begins` is true
-// or the server is stopping.
+// Calls the talk repeatedly while there are bytes to read. Also calls the talk once without bytes
+// if `begins` is true or the server is stopping.
 SessionEnd ServerConnection::converse(bool begins) {
   std::string early = std::move(conversation_->early);
   const std::stop_token stop = server_.stop_token();

@@ -42,22 +42,23 @@ class ServerCore {
   [[nodiscard]] const Handler& handler() const noexcept { return handler_; }
   // Returns the pool for handlers; null if handlers run in the fibers of their connections.
   [[nodiscard]] FiberPool* pool() const noexcept { return pool_; }
-  // Returns whether the server is stopping. The server then wakes each connection that must notice
-  // the stop.
+  // Returns whether the server is stopping. shutdown() wakes the idle connections, which then
+  // notice the stop.
   [[nodiscard]] bool stopping() const noexcept { return stop_.stop_requested(); }
-  // Returns the token that reports when connections without any request yet must end. These
+  // Returns the token that reports when connections that have had no request yet must end. These
   // connections end a little later than the stop, because a client that has just connected may be
   // about to send a request.
   [[nodiscard]] std::stop_token end_of_new_connections() const noexcept {
     return new_end_.get_token();
   }
-  // When a connection's fiber finds no bytes, it calls must_end(). Returns true if the idle time is
-  // over or the server is stopping. A connection without any request ends a little later.
+  // When a connection's fiber finds no bytes, it calls must_end(). Returns true if the connection
+  // has been idle for too long, or the server is stopping. While the server is stopping, a
+  // connection that has had no request yet may stay a little longer.
   [[nodiscard]] bool must_end(const ServerConnection& connection) const noexcept {
     const bool is_new = connection.requests() == 0 && !new_end_.stop_requested();
     return (stopping() && !is_new) || connections_.has_been_idle_for_long(connection);
   }
-  // Returns the token that reports a stop request when the server stops.
+  // Returns the token that reports a stop request once the server begins to stop.
   [[nodiscard]] std::stop_token stop_token() const noexcept { return stop_.get_token(); }
   // Returns the parent context of all requests.
   [[nodiscard]] const Context& scope() const noexcept { return scope_; }

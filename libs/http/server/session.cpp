@@ -25,17 +25,17 @@ namespace weft::http {
 
 namespace {
 
-// Lets a connection's fiber wait for a handler in a pool, or end the request while it is queued.
+// Lets a connection's fiber wait for a handler in a pool, or give up before the handler begins.
 struct SlotWait {
   // Returns true for one caller only: the task that begins the handler, or the fiber that gives up.
-  // Relaxed: only the event publishes what the task has written.
+  // Relaxed: the event, not this flag, makes the task's writes visible to the fiber.
   [[nodiscard]] bool claim() noexcept { return !is_claimed.exchange(true, detail::relaxed); }
 
-  Event done;  // Set when the task has ended or is dropped.
+  Event done;  // Set when the task has ended or has been dropped.
   detail::Atomic<bool> is_claimed{false};
 };
 
-// The destructor notifies the waiting fiber. It runs when the owning task has ended or is dropped.
+// The destructor notifies the waiting fiber. It runs after the task has ended or has been dropped.
 class TellOnEnd {
  public:
   explicit TellOnEnd(SlotWait& wait) noexcept : wait_(&wait) {}
@@ -112,7 +112,7 @@ class Session {
   bool upgraded_ = false;
   bool in_progress_ = false;
   std::int64_t began_ = 0;  // The time at which the end of the head arrived.
-  std::int64_t ended_ = 0;  // The time at which the server had sent the answer.
+  std::int64_t ended_ = 0;  // The time at which the server finished sending the response.
   Input input_;
   Output output_;
   Head head_;
@@ -131,7 +131,7 @@ Session::Found Session::read_first_bytes() {
 }
 
 Session::Found Session::nothing_asked() const noexcept {
-  // A connection that has just received an answer has not been idle for long.
+  // A connection that has just served a request has not been idle for long, so only a stop ends it.
   const bool must_end = served_ ? server_.stopping() : server_.must_end(connection_);
   return must_end ? Found::end : Found::nothing;
 }
@@ -169,7 +169,7 @@ Session::Found Session::read_head() {
     }
     const auto room = input_.make_room(limits.head_bytes);
     auto received = receive(room, Deadline::past());
-    // Some clients send an extra line end after a body. The server ignores that line end.
+    // Some clients send an extra CRLF after a body. The server ignores it.
     if (received.error && input_.rest() == "\r\n") {
       input_.consume(2);
       return received.error == weft::Errc::timed_out ? nothing_asked() : Found::end;
@@ -257,7 +257,8 @@ void Session::run_handler(Exchange& exchange) {
   exchange.answer().send_error(
       503, "Retry-After: " + std::to_string(server_.options().retry_after.count()) + "\r\n");
   if (refused) return;
-  // The client gets its answer now; the task refers to this frame until it leaves the queue.
+  // Sends the response first. The queued task refers to local variables, so this function must not
+  // return before the task has ended or has been dropped.
   (void)output_.flush();
   wait.done.wait();
 }
@@ -284,14 +285,14 @@ void Session::begin_to_talk(Exchange& exchange) noexcept {
   }
 }
 
-// Counts an answer that has ended.
+// Counts a response that has ended.
 void Session::measure(const Exchange& exchange) noexcept {
   ended_ = Deadline::now_nanoseconds();
   server_.meter().record(transport_.progress().route(), status_of_answer(exchange),
                          ended_ - began_);
 }
 
-// Calls on_access. `why` is the reason if the request was not read completely.
+// Calls on_access. If the request was not read completely, `why` contains the reason.
 void Session::report_access(Exchange& exchange, std::error_code why) noexcept {
   const Request request(exchange);
   try {

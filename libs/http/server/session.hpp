@@ -8,7 +8,7 @@ namespace weft::http {
 class ServerConnection;
 
 enum class SessionEnd : std::uint8_t {
-  idle,      // All requests are answered; the connection waits for bytes.
+  idle,      // All requests are answered; the connection is waiting for bytes.
   over,      // The connection must be closed.
   upgraded,  // The protocol changes; see ServerConnection::upgrade().
 };

@@ -14,8 +14,8 @@ namespace weft::http {
 
 namespace {
 
-// Returns the stream's reading direction, which exists while the stream has its socket, even if the
-// socket is closed. Returns null if an upgrade has taken the stream.
+// Returns the reading direction of the stream's socket, even if the socket is closed. Returns null
+// if an upgrade has taken the stream.
 io::IoDirection* reading_of(const net::TcpStream& stream) noexcept {
   io::IoHandle* const handle = stream.socket().handle();
   return handle == nullptr ? nullptr : &handle->read();
@@ -49,7 +49,7 @@ net::Result<std::size_t> Transport::read(std::span<std::byte> room, Deadline dea
 std::error_code Transport::write(std::string_view text, Allowance& allowance) {
   auto bytes = std::as_bytes(std::span(text));
   if (layer_ != nullptr) return write_by_layer(bytes, allowance);
-  // Most answers fit into the send buffer at once, so this attempt does not read the clock.
+  // Most responses fit into the send buffer at once, so this attempt does not read the clock.
   auto result = stream_.write_some(bytes, Deadline::past());
   allowance.earn(result.value);
   for (;;) {
@@ -106,8 +106,8 @@ void Transport::linger() {
   if (layer_ != nullptr) (void)layer_->shutdown(deadline);
   if (!stream_.shutdown(net::Shutdown::write)) return;
   std::array<char, 4096> room;
-  // Reads the stream without the layer, because no caller uses these bytes. Checks the clock,
-  // because a read that finds bytes succeeds even after its deadline.
+  // Reads directly from the stream, not through the layer, because these bytes are dropped. Checks
+  // the clock, because a read that finds bytes succeeds even after its deadline.
   while (!deadline.passed()) {
     if (stream_.read_some(std::as_writable_bytes(std::span(room)), deadline).error) return;
   }

@@ -37,16 +37,16 @@ class Transport {
   [[nodiscard]] bool has_bytes();
   // Reads the available bytes. With a past deadline, the call does not wait.
   net::Result<std::size_t> read(std::span<std::byte> room, Deadline deadline);
-  // Writes the whole text. Fails if the client reads too slowly for `allowance`.
+  // Writes all of `text`. Fails if the client reads too slowly for `allowance`.
   std::error_code write(std::string_view text, Allowance& allowance);
-  // Writes a part of a file with sendfile(). The connection must have no layer. Stores the number
-  // of written bytes in `written`.
+  // Writes part of a file with sendfile(). The connection must have no layer. Stores the number of
+  // written bytes in `written`.
   std::error_code write_file(int descriptor, std::uint64_t offset, std::uint64_t size,
                              Allowance& allowance, std::uint64_t& written);
-  // Gives the client time to receive the last answer before the close. A close with unread bytes
-  // would discard the answer. Parks for at most one second.
+  // Gives the client time to receive the last response before the close. A close with unread bytes
+  // would discard the response. Parks for at most one second.
   void linger();
-  // Closes the connection with a reset, so that the client notices that the answer is incomplete.
+  // Closes the connection with a reset, so that the client sees that the response is incomplete.
   void reset() noexcept;
 
   [[nodiscard]] net::TcpStream& stream() noexcept { return stream_; }

@@ -1,4 +1,4 @@
-// Writes bodies from files.
+// Writes response bodies from files.
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ struct Transfer {
   int error = 0;
 };
 
-// Not inlined: a compiler may keep the address of errno across a switch.
+// This function is not inlined, because a compiler might keep the address of errno across a switch.
 [[gnu::noinline]] Transfer read_part(int from, std::uint64_t offset,
                                      std::span<char> room) noexcept {
   if (io::FileKernel* files = io::simulated_files(from)) [[unlikely]] {
@@ -56,7 +56,7 @@ std::error_code Answer::write_file(int descriptor, std::uint64_t offset, std::ui
   return error;
 }
 
-// Writes a part of a file through memory, for a body that cannot be sent with sendfile().
+// Writes part of a file through a buffer, because sendfile() cannot send this body.
 std::error_code Answer::copy_file(int descriptor, std::uint64_t offset, std::uint64_t size) {
   std::array<char, 8192> room;
   while (size > 0) {

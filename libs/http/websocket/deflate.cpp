@@ -30,7 +30,8 @@ void set_input(z_stream& stream, std::string_view piece) noexcept {
   stream.avail_in = static_cast<uInt>(piece.size());
 }
 
-// Decompresses a piece. In a message, other blocks may follow a final block (RFC 7692, 7.2.3.4).
+// Decompresses a piece of a message. The message may have further blocks after a block that is
+// marked as final (RFC 7692, 7.2.3.4).
 Inflated inflate_piece(z_stream& stream, std::string_view piece, std::size_t most,
                        std::string& out) {
   std::array<char, 4096> room;
@@ -137,7 +138,7 @@ void MessageDeflater::forget() noexcept { stream_.reset(); }
 
 namespace {
 
-// Parses a number from 8 to 15, possibly in quotes; returns 0 for other texts.
+// Parses a number from 8 to 15, possibly in quotes; returns 0 for any other string.
 int parse_bits(std::string_view text) noexcept {
   if (text.size() > 2 && text.front() == '"' && text.back() == '"') {
     text = text.substr(1, text.size() - 2);
@@ -173,8 +174,7 @@ struct OfferReader {
   }
 };
 
-// Reads an offer. Returns false for an offer of another extension, or with parameters that we do
-// not support.
+// Reads an offer. Returns false for another extension's offer, and for unsupported parameters.
 bool read_offer(std::string_view offer, OfferReader& reader) noexcept {
   bool is_served = take_part(offer) == "permessage-deflate";
   while (is_served && !offer.empty()) is_served = reader.take(take_part(offer));

@@ -37,7 +37,7 @@ class MessageInflater {
   std::unique_ptr<Stream> stream_;  // Null between messages, unless the context is kept.
 };
 
-// Compresses the messages of one direction, for one caller at a time.
+// Compresses the messages that are sent in one direction. Only one caller may use it at a time.
 class MessageDeflater {
  public:
   // `window_bits` is from 9 to 15.
@@ -48,8 +48,8 @@ class MessageDeflater {
 
   // Compresses the next message, and appends it to `out`. Returns false if memory runs out.
   [[nodiscard]] bool deflate(std::string_view text, std::string& out);
-  // Drops the context. The caller must call it if the last compressed message does not reach the
-  // peer.
+  // Drops the context. The caller must call forget() if the last compressed message does not reach
+  // the peer.
   void forget() noexcept;
 
  private:
@@ -62,19 +62,20 @@ class MessageDeflater {
 
 // Holds the parameters on which both ends have agreed.
 struct DeflateTerms {
-  int send_bits = 15;  // The window for sent messages; received messages may use any window.
+  // The binary logarithm of the window size for sent messages; received messages may use any size.
+  int send_bits = 15;
   DeflateContext send = DeflateContext::dropped;
   DeflateContext receive = DeflateContext::dropped;
-  std::string answer = {};  // The value of Sec-WebSocket-Extensions in the server's answer.
+  std::string answer = {};  // The value of Sec-WebSocket-Extensions in the server's response.
 };
-// Selects the first offer in a client's Sec-WebSocket-Extensions that a server can accept. With
-// `kept`, both ends keep their contexts, unless the offer forbids this.
+// Selects the first offer in a client's Sec-WebSocket-Extensions that a server can accept. If
+// `context` is `kept`, both ends keep their contexts, unless the offer forbids this.
 [[nodiscard]] std::optional<DeflateTerms> select_deflate(std::string_view offers,
                                                          DeflateContext context);
 // Returns a client's offer, the value of Sec-WebSocket-Extensions.
 [[nodiscard]] std::string_view deflate_offer(DeflateContext context) noexcept;
-// Returns the terms that follow from the server's answer to a client's offer; nothing if the client
-// cannot accept the answer.
+// Returns the terms that a server's response to the client's offer sets; nothing if the client
+// cannot accept the response.
 [[nodiscard]] std::optional<DeflateTerms> accept_deflate(std::string_view answer,
                                                          DeflateContext context);
 

@@ -56,7 +56,7 @@ void append_frame(Opcode opcode, bool is_compressed, std::string_view payload,
                   const std::optional<Mask>& mask, std::string& out);
 // Applies or removes the mask. `data` is the part of the payload that begins at `offset`.
 void apply_mask(const Mask& mask, std::uint64_t offset, char* data, std::size_t size) noexcept;
-// Returns whether RFC 6455, 7.4, or the registry of codes allows this code in a close frame.
+// Returns whether RFC 6455, 7.4, or the registry of close codes allows this code in a close frame.
 [[nodiscard]] bool may_be_sent(std::uint16_t code) noexcept;
 // Returns the payload of a close frame.
 [[nodiscard]] std::string make_close(std::uint16_t code, std::string_view reason);

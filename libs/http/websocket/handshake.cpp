@@ -14,7 +14,7 @@ namespace {
 constexpr std::string_view kAlphabet =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-// The comparison is case-sensitive, because clients compare the server's answer in this way.
+// The comparison is case-sensitive, because clients compare the server's response in this way.
 bool offers_protocol(std::string_view offered, std::string_view protocol) noexcept {
   while (!offered.empty()) {
     if (take_item(offered) == protocol) return true;

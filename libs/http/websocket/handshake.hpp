@@ -15,8 +15,8 @@ struct Opening {
   // 101 accepts the request; any other status refuses it.
   int status = 101;
   std::string accept = {};      // The value of Sec-WebSocket-Accept.
-  std::string protocol = {};    // The protocol selected from the server's list; empty for none.
-  std::string extensions = {};  // The client's offers of extensions, as one list.
+  std::string protocol = {};    // The protocol selected from the server's list; empty if none.
+  std::string extensions = {};  // The client's extension offers, as one list.
 };
 
 // Checks the headers of an HTTP/1.1 GET request, and selects the protocol.

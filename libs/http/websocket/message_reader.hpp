@@ -62,11 +62,11 @@ class MessageReader {
   MessageInflater inflater_;
   FrameHeader frame_;
   bool in_frame_ = false;
-  std::uint64_t at_ = 0;  // The number of payload bytes of the frame received so far.
+  std::uint64_t at_ = 0;  // The number of received payload bytes of the current frame.
   // The opcode of the current message; `continuation` if no message has begun.
   Opcode opcode_ = Opcode::continuation;
   bool is_compressed_ = false;
-  std::size_t frames_ = 0;  // The number of frames of the message so far.
+  std::size_t frames_ = 0;  // The number of received frames of the current message.
   Utf8Check utf8_;
   std::string message_;
   std::string control_;

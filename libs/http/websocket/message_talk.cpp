@@ -17,7 +17,7 @@ void SharedWebSocket::watch() {
     try {
       self->watch();
     } catch (const std::exception&) {
-      self->core().detach();  // No later call would check the peer.
+      self->core().detach();  // No timer is left that could detect a silent peer.
     }
   });
 }

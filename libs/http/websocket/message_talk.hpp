@@ -16,7 +16,7 @@
 namespace weft::http {
 
 // Holds the state that the program's pointers to a WebSocket share. This object has no fiber.
-// Instead, a delayed call checks whether the peer is silent.
+// Instead, a timer repeatedly checks whether the peer is silent.
 class SharedWebSocket : public std::enable_shared_from_this<SharedWebSocket> {
  public:
   SharedWebSocket(const Upgraded& link, const WebSocketOptions& options,
@@ -25,9 +25,11 @@ class SharedWebSocket : public std::enable_shared_from_this<SharedWebSocket> {
 
   [[nodiscard]] WebSocket::Core& core() noexcept { return core_; }
   [[nodiscard]] WebSocket& socket() noexcept { return socket_; }
-  // Sends pings to a silent peer until end(). Ends the connection if the peer does not answer.
+  // Sends pings to a silent peer until end() is called. Ends the connection if the peer does not
+  // answer.
   void watch();
-  // Ends all calls of the WebSocket. After end() returns, no call uses the link.
+  // Closes the link, so all calls on the WebSocket return. After end() returns, no call uses the
+  // link.
   void end() noexcept;
 
  private:
@@ -39,7 +41,8 @@ class SharedWebSocket : public std::enable_shared_from_this<SharedWebSocket> {
   DelayedCall look_ WEFT_GUARDED_BY(mutex_);
 };
 
-// Holds the state of a WebSocket that its connection owns. It ends with the connection.
+// Holds the state of one connection's WebSocket. The connection owns this object, and destroys it
+// when the connection ends.
 class MessageTalk {
  public:
   MessageTalk(WebSocketHandlers handlers, const WebSocketOptions& options, std::string protocol,

@@ -17,7 +17,7 @@ std::uint32_t word_at(const std::string& text, std::size_t at) noexcept {
   return word;
 }
 
-// Returns the function of one round plus the round's constant (FIPS 180-4, 4.1.1 and 4.2.1).
+// Returns the sum of a round's logical function and its constant (FIPS 180-4, 4.1.1 and 4.2.1).
 std::uint32_t mix(std::size_t round, std::uint32_t b, std::uint32_t c, std::uint32_t d) noexcept {
   if (round < 20) return ((b & c) | (~b & d)) + 0x5a827999;
   if (round < 40) return (b ^ c ^ d) + 0x6ed9eba1;

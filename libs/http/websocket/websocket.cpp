@@ -82,7 +82,8 @@ net::Result<std::optional<Message>> WebSocket::Core::take_next() {
   reading_.lock();
   const HeldLock lock(reading_);
   state_.is_parked = false;
-  // After a successful read or a ping, more bytes may have arrived.
+  // read_message() may return before it has read all bytes, for example after a ping. The loop
+  // therefore continues until a read finds no bytes.
   do {
     input_.is_drained = false;
     auto [message, error] = read_message(Deadline::past());
@@ -172,7 +173,8 @@ std::error_code WebSocket::Core::read_more(const Until& until) {
     }
     if (!is_silent || silence_.awaits_pong) return end(error);
     const auto unsent = send(Opcode::ping, {}, until);
-    // No ping follows our close frame; the loop then only waits for the peer's close frame.
+    // After this end has sent a close frame, send() returns `closed` instead of sending a ping. The
+    // loop then only waits for the peer's close frame.
     if (unsent && unsent != weft::Errc::closed) {
       const bool is_callers = unsent == weft::Errc::timed_out || unsent == weft::Errc::cancelled;
       return is_callers && until.is_over() ? unsent : end(unsent);
@@ -233,7 +235,8 @@ std::error_code WebSocket::Core::await_close(const Until& until) {
 
 void WebSocket::Core::linger() {
   {
-    // If another caller holds reading_, that caller notices the end, and lingers or closes.
+    // If another caller holds reading_, that caller sees State::ended, and lingers or closes the
+    // link itself.
     if (!reading_.try_lock()) return;
     const HeldLock lock(reading_);
     if (!std::exchange(state_.lingers, false)) return;
@@ -261,7 +264,7 @@ std::error_code WebSocket::Core::end(std::error_code why) {
 
 void WebSocket::Core::detach() noexcept {
   link_.detach();
-  // All calls that use the link return, because it is closed. The flags below stop later calls.
+  // The link is now closed, so all calls that use it return. The flags below make later calls fail.
   {
     writing_.lock();
     const HeldLock lock(writing_);
@@ -274,7 +277,7 @@ void WebSocket::Core::detach() noexcept {
     state_.lingers = false;
     over_.set();
   }
-  // A caller in linger() may use the link until its next read fails, because the link is closed.
+  // Waits for a caller in linger(), whose next read fails because the link is closed.
   link_.lingering.lock();
   const HeldLock lock(link_.lingering);
 }
@@ -304,7 +307,7 @@ void WebSocket::Core::send_pong() {
   while (pong_.is_owed() && writing_.try_lock()) {
     const HeldLock lock(writing_);
     const std::optional<std::string> payload = pong_.take();
-    // No pong may follow our close frame.
+    // No pong may follow the close frame that this end has sent.
     if (payload && !has_closed_) (void)write_frame(Opcode::pong, *payload, options_.write);
   }
 }
@@ -326,7 +329,7 @@ std::error_code WebSocket::Core::write_frame(Opcode opcode, std::string_view pay
   append_frame(opcode, is_compressed, is_compressed ? deflated : payload, mask, frame);
   const auto [count, error] = link_->write_all(std::as_bytes(std::span(frame)), until);
   if (error && count > 0) {
-    // The peer would mistake later bytes for the remainder of the incomplete frame.
+    // No frame may follow, because the peer would take it for the rest of this incomplete frame.
     has_closed_ = true;
     link_.close();
   }
@@ -356,7 +359,7 @@ std::error_code WebSocket::Core::close(std::uint16_t code, std::string_view reas
       (void)end(weft::Errc::end_of_stream);
     }
   }
-  // In this case, the server's take() receives the peer's close frame.
+  // If the connection is parked, the server's take() receives the peer's close frame.
   if (is_parked && over_.wait_until(limit)) outcome = weft::Errc::end_of_stream;
   link_.close();
   return outcome == weft::Errc::end_of_stream ? std::error_code() : outcome;

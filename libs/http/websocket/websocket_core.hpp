@@ -56,13 +56,13 @@ class OwedPong {
   std::optional<std::string> payload_ WEFT_GUARDED_BY(lock_);
 };
 
-// Holds the connection below a WebSocket. Any caller may call close() at any time, even after
-// detach().
+// Holds the connection below a WebSocket. Any fiber or thread may call close() at any time, even
+// after detach().
 class SharedLink {
  public:
   explicit SharedLink(const Upgraded& upgraded) noexcept : upgraded_(upgraded) {}
 
-  // The caller must hold `lingering`, or reading_ or writing_ until that direction has ended.
+  // The caller must hold reading_ to read, writing_ to write, or `lingering` for both.
   [[nodiscard]] Upgraded& operator*() noexcept { return upgraded_; }
   [[nodiscard]] Upgraded* operator->() noexcept { return &upgraded_; }
   // Closes the connection, which ends all waits in both directions.
@@ -71,7 +71,7 @@ class SharedLink {
     const HeldLock lock(mutex_);
     if (!is_detached_) upgraded_.close();
   }
-  // Closes the connection. Later calls of close() have no effect.
+  // Closes the connection. Later calls to close() have no effect.
   void detach() noexcept {
     close();
     mutex_.lock();
@@ -79,7 +79,7 @@ class SharedLink {
     is_detached_ = true;
   }
 
-  Mutex lingering;  // Held by the caller that runs linger().
+  Mutex lingering;  // Held by the caller that is running linger().
 
  private:
   Upgraded upgraded_;
@@ -87,15 +87,15 @@ class SharedLink {
   bool is_detached_ WEFT_GUARDED_BY(mutex_) = false;
 };
 
-// Returns whether the options require that compression keeps its context between messages.
+// Returns whether compression keeps or drops its context between messages.
 [[nodiscard]] inline DeflateContext context_of(const WebSocketOptions& options) noexcept {
   return options.compress_context ? DeflateContext::kept : DeflateContext::dropped;
 }
 
 // Holds the connection, with one mutex for each direction. A reader may also lock writing_, to
 // answer a ping or a close. A writer never locks reading_.
-// Invariant: while State::is_parked is set, no caller reads. Unchecked, because the server owns the
-// connection's watch.
+// Invariant: while State::is_parked is set, no caller reads. Only the server knows whether it is
+// watching the connection, so no assertion checks this.
 class WebSocket::Core {
  public:
   // Without DeflateTerms, the connection does not compress messages.
@@ -115,14 +115,14 @@ class WebSocket::Core {
   std::error_code send(Opcode opcode, std::string_view payload, const Until& until);
   std::error_code close(std::uint16_t code, std::string_view reason, const Until& until);
 
-  // Returns the next received message. Called for a server's WebSocket without a fiber between
+  // Returns the next received message. The server calls it if the WebSocket has no fiber between
   // messages. If it returns neither a message nor an error, call it again when bytes have arrived.
   net::Result<std::optional<Message>> take();
   // Sends a ping to a silent peer, and ends the connection if the peer has been silent or slow for
   // too long. Has no effect unless the connection is waiting for bytes. Returns the time when
   // look_after() must be called again.
   [[nodiscard]] Deadline look_after();
-  // Ends all calls of this object. No call uses the link after detach() returns.
+  // Ends all calls to this object's functions. No call uses the link after detach() returns.
   void detach() noexcept;
 
   [[nodiscard]] std::uint16_t close_code() const noexcept { return peer_close_.code; }
@@ -138,13 +138,13 @@ class WebSocket::Core {
   };
   // The received bytes that the reader has not consumed yet.
   struct Bytes {
-    std::unique_ptr<char[]> room;  // Null between messages of a connection without a fiber.
+    std::unique_ptr<char[]> room;  // Null between messages if the connection has no fiber.
     std::string_view rest;         // A part of `room`.
     bool is_drained = false;       // True if the last read found no bytes.
   };
   struct State {
-    std::error_code ended = {};  // The error of all further reads, if set.
-    bool is_parked = false;      // True while the connection waits for bytes without a fiber.
+    std::error_code ended = {};  // If set, all further reads fail with this error.
+    bool is_parked = false;      // True while the connection is waiting for bytes without a fiber.
     bool lingers = false;        // True if the link stays open after the last frame; see linger().
   };
   struct PeerClose {
@@ -159,17 +159,18 @@ class WebSocket::Core {
   // Handles an event other than a message. An error ends the connection.
   std::error_code handle(MessageReader::Event event) WEFT_REQUIRES(reading_);
   std::error_code refuse(std::uint16_t code, Errc why) WEFT_REQUIRES(reading_);
-  // Sets the deadline of the message that is being received, or removes it if there is none.
+  // Sets the deadline of the message being received. If there is none, removes the deadline.
   void note_begin(MessageReader::Event event) WEFT_REQUIRES(reading_);
-  // Closes the WebSocket because the server stops.
+  // Closes the WebSocket because the server is stopping.
   std::error_code go_away() WEFT_REQUIRES(reading_);
   // Reads and drops messages until the peer's close frame arrives.
   std::error_code await_close(const Until& until) WEFT_REQUIRES(reading_);
   net::Result<Message> receive_next(const Until& until);
   net::Result<std::optional<Message>> take_next();
-  // Unless another call does so, reads until the peer ends the connection or options_.close passes,
-  // and closes the link. Closing it earlier could cause a reset, which would discard sent bytes.
-  // Does not hold reading_ meanwhile, so close() need not wait for reading_.
+  // Reads for at most options_.close, or until the peer ends the connection, and then closes the
+  // link. Does nothing if another call already does this. Closing the link earlier could cause a
+  // reset, which would discard sent bytes. Does not hold reading_ during this time, so close() need
+  // not wait for reading_.
   void linger();
   std::error_code end(std::error_code why) WEFT_REQUIRES(reading_);
   std::error_code send_alone(Opcode opcode, std::string_view payload, const Until& limit);
@@ -189,7 +190,7 @@ class WebSocket::Core {
   Silence silence_ WEFT_GUARDED_BY(reading_);
   State state_ WEFT_GUARDED_BY(reading_);
   PeerClose peer_close_;
-  Event over_;  // Set after State::ended and peer_close_.
+  Event over_;  // Set last, when State::ended and peer_close_ have their final values.
 
   Mutex writing_;
   std::optional<MessageDeflater> deflater_ WEFT_GUARDED_BY(writing_);

@@ -7,7 +7,7 @@
 
 namespace weft::http {
 
-// Holds the parts of a server's name. All parts refer to the text that was parsed.
+// Holds the parts of a server's name. All parts refer to the string that was parsed.
 struct Authority {
   std::string_view host;    // The host, without brackets.
   bool is_literal = false;  // True if the host was in brackets.

@@ -28,7 +28,7 @@ namespace weft::http {
 //
 //   receive(buffer) reads directly into the caller's buffer, and returns a Result.
 //
-//   receive_more() adds bytes to rest(). The error that it returns is end_of_stream at the end.
+//   receive_more() adds bytes to rest(), or returns end_of_stream if the stream has ended.
 class Body {
  public:
   // Constructs an empty body.
@@ -42,13 +42,14 @@ class Body {
         left_(head.framing == Framing::length ? head.content_length : most) {}
   // Sets the decoder, which a chunked body must have before the first read.
   void decode_by(ChunkDecoder&& decoder) noexcept { decoder_.emplace(std::move(decoder)); }
-  // Sets the largest total size of the chunks, in bytes, before the first read.
+  // Sets the largest total size of the chunks, in bytes. Must be called before the first read.
   void bound_chunks(std::uint64_t most) noexcept {
     if (decoder_) left_ = most;
   }
 
   // Reads at least one byte, unless `buffer` is empty. Errors: end_of_stream at the body's end;
-  // unexpected_end if the stream ends earlier; the errors of the source, the decoder and `most`.
+  // unexpected_end if the stream ends earlier; body_too_large if the chunks exceed their limit;
+  // errors of the source and the decoder.
   template <class Source>
   net::Result<std::size_t> read_some(std::span<std::byte> buffer, Source& source) {
     if (over_) return {.error = weft::Errc::end_of_stream};
@@ -58,7 +59,7 @@ class Body {
 
   [[nodiscard]] bool over() const noexcept { return over_; }
   [[nodiscard]] bool is_chunked() const noexcept { return decoder_.has_value(); }
-  // Returns how many bytes are missing from a body of known length, or may still arrive in chunks.
+  // Returns how many bytes are missing; for a chunked body, how many bytes may still arrive.
   [[nodiscard]] std::uint64_t left() const noexcept { return left_; }
   [[nodiscard]] std::span<const Header> trailers() const noexcept {
     return decoder_ ? decoder_->trailers() : std::span<const Header>();

@@ -111,7 +111,7 @@ ChunkDecoder::Step ChunkDecoder::take_trailers(std::string_view input) {
       if (trailers_.size() > max_trailers_) return {State::refused, done, {}, Errc::head_too_large};
       return {good ? State::end : State::refused, done, {}, Errc::malformed_trailer};
     }
-    // The decoder rejects a bare LF immediately, and other malformed lines at the blank line.
+    // Rejects a bare LF immediately. The parser finds other errors once all lines have arrived.
     if (!trailer_text_.ends_with("\r\n"))
       return {State::refused, done, {}, Errc::malformed_trailer};
   }

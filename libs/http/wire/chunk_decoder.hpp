@@ -68,7 +68,7 @@ class ChunkDecoder {
   At at_ = At::size_begin;
   std::uint64_t left_ = 0;  // The number of bytes missing from the current chunk.
   std::size_t line_size_ = 0;
-  std::uint64_t waste_ = 0;  // Bytes of size lines beyond what the data justifies.
+  std::uint64_t waste_ = 0;  // The number of bytes by which size lines exceed their allowance.
   std::string trailer_text_;
   std::vector<Header> trailers_;
 };

@@ -7,10 +7,10 @@
 
 namespace weft::http {
 
-// Checks the lines of a head before the parser reads it. Therefore every proxy between the peers
-// has split the head into the same lines. Refuses a bare CR or LF, a NUL, and, unless allowed, a
-// line that continues the previous line (obs-fold). Each byte is checked once, however slowly the
-// head arrives.
+// Checks the lines of a head before the parser reads it. Accepts only heads that all proxies on the
+// way split into the same lines. Refuses a bare CR or LF, a NUL, and, unless allowed, a line that
+// continues the previous line (obs-fold). Each byte is checked once, however slowly the head
+// arrives.
 class HeadLines {
  public:
   enum class Verdict : std::uint8_t { incomplete, complete, refused };
@@ -20,8 +20,8 @@ class HeadLines {
 
   explicit HeadLines(Folds folds = Folds::refused) noexcept : folds_(folds) {}
 
-  // Checks the lines that are new since the previous call. `head` begins at the message's first
-  // byte, and contains the bytes of the previous call and any new bytes.
+  // Checks the lines that have arrived since the previous call. `head` begins at the message's
+  // first byte, and contains the bytes of the previous call and any new bytes.
   [[nodiscard]] Verdict look_at(std::string_view head) noexcept;
   // Returns the size of a complete head, including the blank line.
   [[nodiscard]] std::size_t size() const noexcept { return line_begin_; }

@@ -16,7 +16,8 @@ struct Sink {
 
 Sink& sink_of(llhttp_t* parser) noexcept { return *static_cast<Sink*>(parser->data); }
 
-// Appends a piece to `text`, because the parser reports a text in one or more adjacent pieces.
+// Extends `text` by the piece at `at`. The parser reports a string in one or more pieces, and each
+// piece begins where the previous one ends.
 void append(std::string_view& text, const char* at, std::size_t size) noexcept {
   text = text.empty()
              ? std::string_view(at, size)
@@ -26,7 +27,8 @@ void append(std::string_view& text, const char* at, std::size_t size) noexcept {
 int on_name(llhttp_t* parser, const char* at, std::size_t size) {
   Sink& sink = sink_of(parser);
   Head& head = *sink.head;
-  // After a value, a name begins a new header; after a name, it continues that name.
+  // If the last header already has a value, this piece begins the name of a new header. Otherwise,
+  // the piece continues the name of the last header.
   if (head.count == 0 || head.storage()[head.count - 1].value.data() != nullptr) {
     if (head.count == sink.max_headers) {
       sink.too_many = true;
@@ -77,8 +79,8 @@ std::string_view without_blanks(std::string_view text) noexcept {
   return text;
 }
 
-// llhttp parses only the headers, because it accepts only some methods and versions. The first line
-// has already been parsed, and one of these lines replaces it for llhttp.
+// llhttp rejects unknown methods and versions, so our own code parses the first line. llhttp gets
+// one of these lines instead, and then the headers.
 constexpr std::string_view kFirstLine[] = {"GET / HTTP/1.1\r\n", "HTTP/1.1 200 OK\r\n"};
 
 Fault fault_of(llhttp_errno_t error) noexcept {

@@ -17,7 +17,7 @@ namespace weft::http {
 // Specifies how a reader finds the end of a body.
 enum class Framing : std::uint8_t { none, length, chunked, until_close };
 
-// Holds a parsed head. All texts refer to the buffer that was parsed. The array `own` is not
+// Holds a parsed head. All strings refer to the buffer that was parsed. The array `own` is not
 // initialized, because most requests use few of its elements.
 struct Head {
   std::string_view method;  // Empty in a response.
@@ -58,14 +58,14 @@ struct Head {
   [[nodiscard]] std::span<const Header> headers() const noexcept {
     return {larger ? larger.get() : own.data(), count};
   }
-  // Makes room for `headers` headers. Required before a parse that may find more than
+  // Makes room for `headers` headers. Must be called before a parse that may find more than
   // Limits::kMaxHeaders headers.
   void make_room(std::size_t headers) { larger = std::make_unique<Header[]>(headers); }
 };
 
 // Parses a complete request head, from its first line to its blank line, after HeadLines has
-// validated its lines. Returns Errc::head_too_large for more than `max_headers` headers; the Head
-// must have room for `max_headers`.
+// validated its lines. Returns Errc::head_too_large if there are more than `max_headers` headers.
+// `head` must have room for `max_headers` headers.
 [[nodiscard]] Fault parse_request_head(std::string_view text, std::size_t max_headers,
                                        Head& head) noexcept;
 // Parses a complete response head in the same way.

@@ -5,8 +5,9 @@
 
 namespace weft::http {
 
-// Replaces each line end before a continuation with spaces (obs-fold; RFC 9112, 5.2). HeadLines or
-// ChunkDecoder must have checked the line ends of the head or the trailers.
+// Joins each continuation line to the line before it: two spaces replace the CRLF between them
+// (obs-fold; RFC 9112, 5.2). The line ends must have been checked: HeadLines checks a head, and
+// ChunkDecoder checks trailers.
 void unfold(std::string& head) noexcept;
 
 // Merges several equal values of Content-Length, in separate lines or in a list, into one value

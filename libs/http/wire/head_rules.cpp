@@ -15,9 +15,9 @@ namespace weft::http {
 
 namespace {
 
-// Contains true for each digit, each letter and each byte of `others`.
 using ByteTable = std::array<bool, 256>;
 
+// Returns a table that is true for each digit, each letter and each byte of `others`.
 constexpr ByteTable make_table(std::string_view others) {
   ByteTable table{};
   for (unsigned c = '0'; c <= '9'; ++c) table[c] = true;
@@ -62,8 +62,8 @@ struct Wishes {
   }
 };
 
-// Returns whether the target is valid. If the target contains a host, sets `host` to it; this host
-// replaces the Host header.
+// Returns whether the target is valid. If the target contains a host, stores this host in `host`;
+// it takes precedence over the Host header.
 bool is_target(std::string_view method, std::string_view target, std::string_view& host) noexcept {
   const bool visible = std::all_of(target.begin(), target.end(),
                                    [](char c) { return c > 0x20 && c < 0x7f && c != '#'; });

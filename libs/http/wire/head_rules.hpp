@@ -1,5 +1,5 @@
-// Applies rules beyond the syntax of a head, so that all programs that forward or receive the
-// message agree on its end.
+// Checks a head by rules beyond its syntax. These rules ensure that all programs that forward or
+// receive the message agree on where it ends.
 #pragma once
 
 #include <optional>

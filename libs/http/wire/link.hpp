@@ -1,4 +1,4 @@
-// Reads and writes the connection below HTTP.
+// Reads and writes the bytes of a connection that carries HTTP.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace weft::http {
 
-// Refers to a stream and, if it has one, to its layer, through which all bytes then pass.
+// Refers to a stream, and to an optional layer (such as TLS) through which all bytes then pass.
 // Context, Errors, Throws: as for net::TcpStream and Layer.
 struct Link {
   net::TcpStream& stream;
@@ -21,7 +21,7 @@ struct Link {
   net::Result<std::size_t> read_some(std::span<std::byte> buffer, const Until& until) const {
     return layer != nullptr ? layer->read_some(buffer, until) : stream.read_some(buffer, until);
   }
-  // With a layer, writes all of `data`.
+  // Writes all of `data` if there is a layer, but perhaps only a part if there is none.
   net::Result<std::size_t> write_some(std::span<const std::byte> data, const Until& until) const {
     return layer != nullptr ? layer->write_all(data, until) : stream.write_some(data, until);
   }
@@ -36,7 +36,7 @@ struct Link {
   std::error_code end_writing(const Until& until) const {
     return layer != nullptr ? layer->shutdown(until) : stream.shutdown(net::Shutdown::write);
   }
-  // Notifies the peer of the end through the layer, if the notice requires no wait.
+  // Lets the layer notify the peer that nothing more will be sent, but does not wait.
   void announce_end() const {
     if (layer != nullptr) (void)layer->shutdown(Deadline::past());
   }

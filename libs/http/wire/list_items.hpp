@@ -9,9 +9,9 @@ namespace weft::http {
 [[nodiscard]] std::string_view trimmed(std::string_view text) noexcept;
 // Removes the first item, which may be empty, from `list`, and returns the item.
 [[nodiscard]] std::string_view take_up_to(char separator, std::string_view& list) noexcept;
-// Removes and returns the first item, trimmed, of a list that commas separate.
+// Removes and returns the first item, trimmed, of a comma-separated list.
 [[nodiscard]] std::string_view take_item(std::string_view& list) noexcept;
-// Removes and returns the first item, trimmed, of a list that semicolons separate.
+// Removes and returns the first item, trimmed, of a semicolon-separated list.
 [[nodiscard]] std::string_view take_part(std::string_view& list) noexcept;
 
 }  // namespace weft::http

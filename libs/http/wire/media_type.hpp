@@ -7,7 +7,7 @@
 
 namespace weft::http {
 
-// Returns the trimmed text before the parameters.
+// Returns the text before the first semicolon, without surrounding spaces and tabs.
 [[nodiscard]] std::string_view media_type(std::string_view value) noexcept;
 // Returns the value of a parameter without its quotes. The letter case of the parameter's name does
 // not matter. `is_clear` becomes false if the parameters are malformed, or this parameter appears

@@ -1,4 +1,4 @@
-// Makes text of any origin safe for messages and logs.
+// Makes untrusted text safe for messages and logs.
 #pragma once
 
 #include <cstddef>
@@ -8,13 +8,13 @@
 
 namespace weft::http {
 
-// Replaces each control character, which could begin another line of a log or control a terminal,
-// with a question mark.
+// Replaces each control character with a question mark, because it could begin a new log line or
+// send a command to a terminal.
 inline void make_printable(std::span<char> text) noexcept {
   unsigned char before = 0;
   for (char& character : text) {
     const auto code = static_cast<unsigned char>(character);
-    // In UTF-8, the control characters U+0080 to U+009F have two bytes.
+    // UTF-8 encodes each of the control characters U+0080 to U+009F in two bytes.
     const bool is_second_half = before == 0xC2 && code >= 0x80 && code < 0xA0;
     if (code < 0x20 || code == 0x7F || is_second_half) character = '?';
     before = code;

@@ -163,8 +163,8 @@ std::optional<SetCookie> parse_set_cookie(std::string_view text, std::int64_t no
   cookie.value = trimmed(equals == std::string_view::npos ? pair : pair.substr(equals + 1));
   const std::size_t size = cookie.name.size() + cookie.value.size();
   if (size == 0 || size > kMaxCookieBytes) return {};
-  // If a cookie has no name, its value must not begin with a prefix, because a server could mistake
-  // the value for a name.
+  // The value of a cookie without a name must not begin with "__Secure-" or "__Host-", because a
+  // server could mistake the value for a name.
   if (cookie.name.empty() && !keeps_prefix(cookie.value, false, false)) return {};
   read_attributes(text, now, cookie);
   return cookie;

@@ -34,8 +34,8 @@ std::uint16_t default_port(std::string_view scheme) noexcept {
 bool take_authority(std::string_view text, Url& url) {
   Authority parts;
   if (!parse_authority(text, parts)) return false;
-  // Accepts only names that DNS allows and, in brackets, only IPv6 addresses. An address of a
-  // future version of IP begins with "v".
+  // Accepts only names that DNS allows and, in brackets, only IPv6 addresses. An address that
+  // begins with "v" belongs to a future IP version (RFC 3986, 3.2.2).
   const bool is_right =
       parts.is_literal ? to_lower(parts.host[0]) != 'v' : all_of(parts.host, is_name_char);
   if (!is_right || parts.port == 0) return false;
@@ -63,8 +63,8 @@ std::string without_dots(std::string_view path) {
   return done;
 }
 
-// Returns the reference with spaces and non-ASCII bytes percent-encoded, because links often
-// contain such bytes.
+// Returns the reference with each space and non-ASCII byte percent-encoded. Links often contain
+// such bytes unencoded.
 std::string coded(std::string_view reference) {
   constexpr std::string_view kDigits = "0123456789ABCDEF";
   std::string text;

@@ -16,7 +16,7 @@ using weft::test::Flag;
 TEST_SUITE_BEGIN("pool/cancel");
 
 FIBER_TEST_CASE(
-    "a stop request ends a submit that waits for room, and the submit's task never runs") {
+    "a stop request ends a submit() call that waits for room, and the call's task never runs") {
   FiberPool pool({.capacity = 1});
   Flag hold;
   CHECK(pool.submit([&] { hold.wait(); }) == std::error_code());

@@ -132,7 +132,7 @@ FIBER_TEST_CASE_WITH("a pool starts only a few workers for a burst of short task
 }
 
 FIBER_TEST_CASE_WITH(
-    "a pool that cannot start more workers runs all tasks with its present workers",
+    "a pool that cannot start more workers runs all tasks with its existing workers",
     {.options = {.max_fibers = 64}}) {
   std::uint64_t accepted = 0;
   std::atomic<std::uint64_t> ran{0};
@@ -176,7 +176,7 @@ FIBER_TEST_CASE(
   CHECK(pool.stats().failed == 50);
 }
 
-FIBER_TEST_CASE("no task starts beyond a reduced capacity after a resize") {
+FIBER_TEST_CASE("a pool does not exceed its new capacity when resize() has reduced the capacity") {
   FiberPool pool({.capacity = 8, .queue_capacity = kUnlimited});
   for (int round = 0; round < 20; ++round) {
     pool.resize(8);
@@ -296,7 +296,8 @@ FIBER_TEST_CASE(
   CHECK(ran.load() == 49);
 }
 
-FIBER_TEST_CASE("many concurrent resizes lose no task and exceed no capacity") {
+FIBER_TEST_CASE(
+    "many resizes during submissions never lose a task or exceed the largest capacity") {
   Concurrency gauge;
   std::atomic<int> ran{0};
   Flag over;

@@ -83,7 +83,8 @@ FIBER_TEST_CASE(
   CHECK(pool.stats().cancelled == 42);
 }
 
-FIBER_TEST_CASE("after close(discard), only tasks that workers have already taken run") {
+FIBER_TEST_CASE(
+    "after close(discard), a pool runs only the tasks that its workers have already taken") {
   const int rounds = 100 / static_cast<int>(kSlowdown);
   for (int round = 0; round < rounds; ++round) {
     std::atomic<std::uint64_t> ran{0};
@@ -305,7 +306,7 @@ FIBER_TEST_CASE("a reopened pool accepts tasks up to its capacity again") {
   CHECK(pool.stats().completed == accepted);
 }
 
-FIBER_TEST_CASE("wait_idle() waits for all queued and running tasks, and no longer") {
+FIBER_TEST_CASE("wait_idle() returns as soon as all queued and running tasks have ended") {
   Flag release;
   std::atomic<int> ran{0};
   FiberPool pool({.capacity = 2, .queue_capacity = kUnlimited});

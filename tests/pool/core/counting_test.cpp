@@ -60,7 +60,8 @@ FIBER_TEST_CASE("wait_for_completed(n) does not wait for the task after the n-th
   CHECK(waiter.join());
 }
 
-FIBER_TEST_CASE("concurrent calls of wait_for_completed() each return at their own number") {
+FIBER_TEST_CASE(
+    "concurrent calls of wait_for_completed() each return when their own number is reached") {
   constexpr std::uint64_t kTasks = 60;
   FiberPool pool({.capacity = 4, .queue_capacity = kUnlimited});
   std::vector<JoinHandle<bool>> waiters;

@@ -18,7 +18,7 @@ using namespace std::chrono_literals;
 
 TEST_SUITE_BEGIN("pool/destroyed_after_timeout");
 
-FIBER_TEST_CASE("a pool may be destroyed while timed submits give up") {
+FIBER_TEST_CASE("a pool may be destroyed while calls to submit_until() time out") {
   const int rounds = 400 / test::kSlowdown;
   for (int round = 0; round < rounds; ++round) {
     Event hold;

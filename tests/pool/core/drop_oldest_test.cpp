@@ -71,8 +71,8 @@ FIBER_TEST_CASE(
 }
 
 FIBER_TEST_CASE(
-    "with drop_oldest, submit() drops the oldest task, try_submit() refuses, and submit_until() "
-    "waits") {
+    "with drop_oldest, submit() drops the oldest task, try_submit() refuses the new task, and "
+    "submit_until() waits") {
   weft::test::Flag release;
   std::vector<int> ran;
   FiberPool pool(dropping(1, 1));
@@ -91,7 +91,7 @@ FIBER_TEST_CASE(
   CHECK(ran == std::vector<int>{2, 3});
 }
 
-FIBER_TEST_CASE("a task may submit to its own full pool with drop_oldest") {
+FIBER_TEST_CASE("a task may submit to its own pool when the pool is full and uses drop_oldest") {
   std::atomic<int> ran{0};
   FiberPool pool(dropping(1, 2));
   pool.run([&] {
@@ -102,7 +102,8 @@ FIBER_TEST_CASE("a task may submit to its own full pool with drop_oldest") {
   CHECK(pool.stats().cancelled == 48);
 }
 
-FIBER_TEST_CASE("a pool drops no task while more tasks run than a reduced capacity allows") {
+FIBER_TEST_CASE(
+    "a pool drops no task while more tasks are running than a reduced capacity allows") {
   weft::test::Flag release;
   FiberPool pool(dropping(4, 1));
   for (int i = 0; i < 4; ++i) CHECK(pool.submit([&] { release.wait(); }));

@@ -60,7 +60,7 @@ void yield_often() {
 TEST_SUITE_BEGIN("pool/objects");
 
 FIBER_TEST_CASE(
-    "a pool of capacity 1 starts no other worker while its worker's per-worker object is "
+    "a pool of capacity 1 starts no other worker while its worker's per-worker object is being "
     "destroyed") {
   SlowToEnd::Books books;
   {
@@ -82,7 +82,7 @@ FIBER_TEST_CASE(
 }
 
 FIBER_TEST_CASE(
-    "a pool of capacity 2 may start another worker while a worker's per-worker object is "
+    "a pool of capacity 2 may start another worker while a worker's per-worker object is being "
     "destroyed") {
   SlowToEnd::Books books;
   {

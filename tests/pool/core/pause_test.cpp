@@ -18,7 +18,7 @@ using namespace std::chrono_literals;
 
 TEST_SUITE_BEGIN("pool/pause");
 
-FIBER_TEST_CASE("no task starts between pause() and resume(), and then all tasks start in order") {
+FIBER_TEST_CASE("a paused pool starts no task until resume(), and then starts all tasks in order") {
   std::vector<int> ran;
   FiberPool pool({.capacity = 1, .queue_capacity = 50});
   CHECK_FALSE(pool.is_paused_hint());
@@ -39,7 +39,7 @@ FIBER_TEST_CASE("no task starts between pause() and resume(), and then all tasks
 }
 
 FIBER_TEST_CASE(
-    "running tasks continue in a pause, and wait_paused() waits for the running tasks") {
+    "running tasks continue during a pause, and wait_paused() waits for the running tasks") {
   weft::test::Flag release;
   std::atomic<int> ended{0};
   FiberPool pool({.capacity = 3, .queue_capacity = 3});
@@ -174,7 +174,9 @@ FIBER_TEST_CASE("a paused pool admits blocked submitters when running tasks end"
   CHECK(ran.load() == 45);
 }
 
-FIBER_TEST_CASE("a drain of a paused pool runs the queued tasks, and a discard drops them") {
+FIBER_TEST_CASE(
+    "close(drain) runs a paused pool's queued tasks, but close(discard) and close(cancel) drop "
+    "them") {
   for (const Close mode : {Close::drain, Close::discard, Close::cancel}) {
     std::atomic<int> ran{0};
     FiberPool pool({.capacity = 2, .queue_capacity = 100});
@@ -258,7 +260,8 @@ FIBER_TEST_CASE(
   pool.resume();
 }
 
-FIBER_TEST_CASE("no task starts in a pause or is lost when pauses race with submitters") {
+FIBER_TEST_CASE(
+    "no task starts during a pause, and none is lost, when pauses race with submitters") {
   const int rounds = 100 / static_cast<int>(kSlowdown);
   for (const std::size_t queue_capacity : {0u, 3u, 64u}) {
     std::atomic<bool> frozen{false}, broken{false}, over{false};
@@ -324,7 +327,7 @@ FIBER_TEST_CASE("a pool stays paused until every overlapping pause has ended") {
   CHECK(ran.load() == 1);
 }
 
-FIBER_TEST_CASE("close() ends all pauses, and an earlier PauseScope ends no later pause") {
+FIBER_TEST_CASE("close() ends all pauses, and an earlier PauseScope does not end a later pause") {
   FiberPool pool({.capacity = 1, .queue_capacity = 4});
   auto before = std::make_unique<PauseScope>(pool);
   CHECK(pool.submit([] {}));

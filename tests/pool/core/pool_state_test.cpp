@@ -220,7 +220,7 @@ TEST_CASE(
   CHECK(effects.empty());
 }
 
-TEST_CASE("PoolState wakes few workers for many short tasks, and no worker in a pause") {
+TEST_CASE("PoolState wakes few workers for many short tasks, and no worker during a pause") {
   Held held({.capacity = 8, .queue_capacity = 30});
   std::vector<PoolWorker> workers(4);
   held.state.set_limit(8);
@@ -241,7 +241,7 @@ TEST_CASE("PoolState wakes few workers for many short tasks, and no worker in a 
 }
 
 TEST_CASE(
-    "the workers that have been idle longest retire first, and workers that start retire last") {
+    "the workers that have been idle longest retire first, and starting workers retire last") {
   Held held({.capacity = 4});
   std::vector<PoolWorker> idle(2);
   held.state.set_limit(4);
@@ -362,8 +362,7 @@ TEST_CASE("a sub-pool that has all its drain tasks in the parent requests no fur
   CHECK(!held.state.must_wait_at_parent(1));
 }
 
-TEST_CASE(
-    "a sub-pool with a starting drain task requests no other drain task for a blocked caller") {
+TEST_CASE("a sub-pool whose drain task is starting does not request another for a blocked caller") {
   Held held({.capacity = 2, .queue_capacity = 1}, true);
   held.state.workers.begin_start();
   CHECK(!held.state.must_wait_at_parent(1));

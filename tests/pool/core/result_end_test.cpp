@@ -75,7 +75,8 @@ FIBER_TEST_CASE("the slow destructor of a result occupies no slot other than its
   CHECK(pool.stats().busy == 0);
 }
 
-FIBER_TEST_CASE("the destructor of a result runs in the slots of its task, also in a sub-pool") {
+FIBER_TEST_CASE(
+    "the destructor of a task's result may wait for the task's pool and for the parent pool") {
   FiberPool parent({.capacity = 2});
   FiberPool pool({.capacity = 1, .queue_capacity = 10, .parent = &parent});
   std::atomic<int> ended{0};

@@ -40,17 +40,17 @@ void check_group(const PoolOptions& options, Stop stop) {
   CHECK(group.context().is_over());
 }
 
-FIBER_TEST_CASE("close(cancel) requests a stop of the running tasks of a group on the pool") {
+FIBER_TEST_CASE("close(cancel) asks the running tasks of a group on the pool to stop") {
   check_group({.capacity = 2}, [](FiberPool& pool) { pool.close(Close::cancel); });
 }
 
-FIBER_TEST_CASE("PoolOptions::stop requests a stop of the running tasks of a group on the pool") {
+FIBER_TEST_CASE("PoolOptions::stop asks the running tasks of a group on the pool to stop") {
   std::stop_source source;
   check_group({.capacity = 2, .stop = source.get_token()},
               [&](FiberPool&) { source.request_stop(); });
 }
 
-FIBER_TEST_CASE("cancelling a handle of a FunctionPool requests a stop of the running function") {
+FIBER_TEST_CASE("cancelling a handle of a FunctionPool asks the running function to stop") {
   Event begun;
   FunctionPool<int, int> pool(
       [&](int n, std::stop_token token) {

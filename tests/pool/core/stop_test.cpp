@@ -29,7 +29,7 @@ void until_stopped(const std::stop_token& token) {
 
 TEST_SUITE_BEGIN("pool/stop");
 
-FIBER_TEST_CASE("close(cancel) requests a stop of running tasks and drops the queued tasks") {
+FIBER_TEST_CASE("close(cancel) asks running tasks to stop and drops the queued tasks") {
   std::atomic<int> running{0}, stopped{0};
   FiberPool pool({.capacity = 3, .queue_capacity = 10});
   const auto task = [&](const std::stop_token& token) {
@@ -51,7 +51,7 @@ FIBER_TEST_CASE("close(cancel) requests a stop of running tasks and drops the qu
 }
 
 FIBER_TEST_CASE(
-    "close(drain) and close(discard) request no stop of running tasks, but a later close(cancel) "
+    "close(drain) and close(discard) do not ask running tasks to stop, but a later close(cancel) "
     "does") {
   for (const Close mode : {Close::drain, Close::discard}) {
     FiberPool pool({.capacity = 1});
@@ -118,7 +118,7 @@ FIBER_TEST_CASE("cancelling a running task requests a stop and returns false") {
 }
 
 FIBER_TEST_CASE(
-    "a cancel has no effect on an ended task or on a running task that takes no stop token") {
+    "cancel() has no effect on an ended task or on a running task that takes no stop token") {
   FiberPool pool({.capacity = 1});
   weft::test::Flag hold;
   std::atomic<bool> has_begun{false};  // A worker counts as busy slightly earlier.
@@ -134,7 +134,8 @@ FIBER_TEST_CASE(
   task.get();
 }
 
-FIBER_TEST_CASE("a pool's first stop token is already stopped if requested after close(cancel)") {
+FIBER_TEST_CASE(
+    "a pool's stop token that is first requested after close(cancel) already has a stop request") {
   FiberPool pool({.capacity = 1});
   pool.close(Close::cancel);
   CHECK(pool.stop_token().stop_requested());
@@ -143,7 +144,8 @@ FIBER_TEST_CASE("a pool's first stop token is already stopped if requested after
   CHECK_FALSE(pool.stop_token().stop_requested());
 }
 
-FIBER_TEST_CASE("a pool that is reopened after close(cancel) gives out unstopped tokens") {
+FIBER_TEST_CASE(
+    "a pool that is reopened after close(cancel) gives out stop tokens without a stop request") {
   FiberPool pool({.capacity = 2, .queue_capacity = 4});
   for (int round = 0; round < 20; ++round) {
     auto task = pool.async(until_stopped);
@@ -181,7 +183,9 @@ FIBER_TEST_CASE(
   CHECK(seen == 5);
 }
 
-FIBER_TEST_CASE("a stop request of PoolOptions::stop cancels an open, a reopened and a new pool") {
+FIBER_TEST_CASE(
+    "a stop request through PoolOptions::stop also cancels a pool that is reopened or constructed "
+    "after the request") {
   std::stop_source outer;
   {
     FiberPool pool({.capacity = 1, .queue_capacity = 1, .stop = outer.get_token()});
@@ -205,8 +209,8 @@ FIBER_TEST_CASE("a stop request of PoolOptions::stop cancels an open, a reopened
 }
 
 FIBER_TEST_CASE(
-    "a stop request of PoolOptions::stop is not lost when the pool is reopened or destroyed "
-    "meanwhile") {
+    "a stop request through PoolOptions::stop is not lost when the pool is concurrently reopened "
+    "or destroyed") {
   const int rounds = 100 / static_cast<int>(kSlowdown);
   for (int round = 0; round < rounds; ++round) {
     std::stop_source outer;

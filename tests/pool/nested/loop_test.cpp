@@ -68,7 +68,7 @@ FIBER_TEST_CASE(
 }
 
 FIBER_TEST_CASE(
-    "several tasks with parallel loops that wait for the tasks' own pool share the pool's slots") {
+    "tasks share their pool's slots when the steps of their parallel loops wait for that pool") {
   for (const std::size_t capacity : {1u, 2u, 3u}) {
     Concurrency gauge;
     FiberPool pool({.capacity = capacity, .queue_capacity = 10});
@@ -102,7 +102,7 @@ FIBER_TEST_CASE("a step of a nested parallel loop in a pool of capacity 1 can wa
   CHECK(sum == 36);
 }
 
-FIBER_TEST_CASE("a waiting loop step releases all slots of its task, also in a sub-pool") {
+FIBER_TEST_CASE("a waiting loop step releases all slots of its task, even in a sub-pool") {
   FiberPool parent({.capacity = 1});
   FiberPool pool({.capacity = 1, .parent = &parent});
   CHECK(pool.run([&] {

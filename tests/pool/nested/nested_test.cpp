@@ -23,7 +23,7 @@ FIBER_TEST_CASE("a task in a pool of capacity 1 may run another task and wait fo
   CHECK(pool.stats().released == 0);
 }
 
-FIBER_TEST_CASE("a task of a full pool gives its slot back while its submit waits for room") {
+FIBER_TEST_CASE("a task of a full pool gives its slot back while its submit() waits for room") {
   for (const std::size_t queue : {0u, 1u}) {
     std::atomic<int> ran{0};
     FiberPool pool({.capacity = 1, .queue_capacity = queue});
@@ -36,7 +36,8 @@ FIBER_TEST_CASE("a task of a full pool gives its slot back while its submit wait
   }
 }
 
-FIBER_TEST_CASE("a tree of tasks that wait for each other ends within the capacity of the pool") {
+FIBER_TEST_CASE(
+    "a tree of tasks that wait for each other completes without exceeding the pool's capacity") {
   const int depth = kSanitized ? 7 : 11;
   for (const std::size_t capacity : {1u, 2u, 5u}) {
     for (const std::size_t queue : {std::size_t{0}, std::size_t{3}, kUnlimited}) {

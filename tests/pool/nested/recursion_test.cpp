@@ -38,7 +38,7 @@ int descend(FiberPool& pool, Concurrency& gauge, int depth) {
 
 TEST_SUITE_BEGIN("pool/recursion");
 
-FIBER_TEST_CASE("a deep recursion of run() starts at most as many workers as the capacity") {
+FIBER_TEST_CASE("a deep recursion of run() starts at most as many workers as the capacity allows") {
   for (const std::size_t capacity : {1u, 2u, 5u}) {
     for (const std::size_t queue : {std::size_t{0}, std::size_t{3}, kUnlimited}) {
       Concurrency gauge;
@@ -100,7 +100,8 @@ FIBER_TEST_CASE("a task that run() starts inside a task does not overtake queued
   CHECK(order == std::vector<int>{1, 2, 3});
 }
 
-FIBER_TEST_CASE("a nested call of a FunctionPool uses the object of one worker") {
+FIBER_TEST_CASE(
+    "nested calls of a FunctionPool make at most one per-worker object for each worker") {
   std::atomic<int> made{0};
   FunctionPool<int, int>* self = nullptr;
   FunctionPool<int, int> pool(per_worker([&] {

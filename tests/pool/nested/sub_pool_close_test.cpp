@@ -70,7 +70,7 @@ THREAD_TEST_CASE(
 }
 
 FIBER_TEST_CASE(
-    "accepted tasks of a sub-pool run while only the parent of its parent is being closed") {
+    "accepted tasks of a sub-pool run while only the sub-pool's grandparent is being closed") {
   std::atomic<int> ran{0};
   FiberPool grand({.capacity = 1});
   FiberPool parent({.capacity = 1, .parent = &grand});

@@ -36,7 +36,8 @@ FIBER_TEST_CASE("no task of a sub-pool starts while the sub-pool or its parent i
 }
 
 FIBER_TEST_CASE(
-    "no further task of a sub-pool starts after a running task when the parent is paused") {
+    "while a parent is paused, a sub-pool starts no further task after its running task has "
+    "ended") {
   Gate begun, release;
   std::atomic<int> ran{0};
   FiberPool parent({.capacity = 1});
@@ -136,8 +137,7 @@ FIBER_TEST_CASE("a parent's reduced capacity also limits its sub-pools") {
   CHECK(gauge.most() <= 2);
 }
 
-FIBER_TEST_CASE(
-    "a parent that drains runs only the tasks that its sub-pools have already accepted") {
+FIBER_TEST_CASE("a draining parent runs only the tasks that its sub-pools have already accepted") {
   std::atomic<int> ran{0};
   HeldPool held({.capacity = 1});
   FiberPool& parent = held.pool;
@@ -196,7 +196,7 @@ FIBER_TEST_CASE(
   }
 }
 
-FIBER_TEST_CASE("close(cancel) of a parent requests a stop of tasks of its sub-pools") {
+FIBER_TEST_CASE("close(cancel) of a parent asks the tasks of its sub-pools to stop") {
   Gate begun;
   FiberPool parent({.capacity = 1});
   FiberPool pool({.capacity = 1, .parent = &parent});
@@ -310,7 +310,8 @@ struct Nested {
 }  // namespace
 
 FIBER_TEST_CASE(
-    "the statistics of nested pools add up when submits race with pauses, resizes and closes") {
+    "the statistics of nested pools add up when submit() calls race with pauses, resizes and "
+    "closes") {
   const int rounds = kSanitized ? 4 : 20;
   for (int round = 0; round < rounds; ++round) {
     Nested nested;

@@ -136,7 +136,7 @@ FIBER_TEST_CASE("queued tasks of a sub-pool run when a full parent has room agai
   CHECK(order == std::vector<int>{0, 1, 2});
 }
 
-FIBER_TEST_CASE("a deadline or a stop request ends a blocked submit to a sub-pool") {
+FIBER_TEST_CASE("a deadline or a stop request ends a blocked call of a sub-pool's submit()") {
   BusyParent busy;
   FiberPool pool({.parent = &busy.pool});
   CHECK(pool.submit_until(1us, [] {}) == Errc::timed_out);
@@ -226,7 +226,8 @@ int fibonacci(const std::vector<FiberPool*>& pools, Concurrency& gauge, int n) {
 
 }  // namespace
 
-FIBER_TEST_CASE("a tree of tasks over nested pools ends within the capacity of each pool") {
+FIBER_TEST_CASE(
+    "a tree of tasks in nested pools completes without exceeding the root pool's capacity") {
   for (const std::size_t capacity : {1u, 2u}) {
     Concurrency gauge;
     FiberPool parent({.capacity = capacity});
@@ -272,8 +273,8 @@ FIBER_TEST_CASE(
 }
 
 FIBER_TEST_CASE(
-    "an exception of a sub-pool's task goes to the sub-pool's on_exception and loses no slot or "
-    "worker") {
+    "the exception of a sub-pool's task goes to the sub-pool's on_exception, and the task's slot "
+    "and worker remain usable") {
   std::atomic<int> reported{0};
   FiberPool parent({.capacity = 1});
   FiberPool pool({.queue_capacity = 20,
@@ -300,7 +301,7 @@ FIBER_TEST_CASE("groups and FunctionPools run on a sub-pool") {
                   std::invalid_argument);
 }
 
-FIBER_TEST_CASE("a sub-pool refuses options about workers and names the option") {
+FIBER_TEST_CASE("a sub-pool refuses worker options, and the error names the option") {
   FiberPool parent({.capacity = 1});
   CHECK(refused({.min_workers = 1, .parent = &parent}, "min_workers"));
   CHECK(refused({.idle_timeout = 5s, .parent = &parent}, "idle_timeout"));

@@ -29,7 +29,7 @@ FIBER_TEST_CASE(
 }
 
 FIBER_TEST_CASE(
-    "tasks of a sub-pool run one after another in a drain task when no other task waits") {
+    "tasks of a sub-pool run one after another in a drain task when no other task is waiting") {
   HeldPool held({.capacity = 1, .queue_capacity = 2});
   FiberPool pool({.capacity = 2, .queue_capacity = 10, .parent = &held.pool});
   for (int i = 0; i < 10; ++i) CHECK(pool.submit([] {}));

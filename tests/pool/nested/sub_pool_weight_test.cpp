@@ -15,7 +15,7 @@ using Gate = weft::test::Flag;
 
 TEST_SUITE_BEGIN("pool/sub_pool_weight");
 
-FIBER_TEST_CASE("a task with weight n takes n slots of each parent of its pool") {
+FIBER_TEST_CASE("a task with weight n takes n slots of its pool and of each ancestor pool") {
   FiberPool root({.capacity = 8});
   FiberPool middle({.capacity = 6, .parent = &root});
   FiberPool inner({.capacity = 6, .parent = &middle});

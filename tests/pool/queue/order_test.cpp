@@ -50,8 +50,8 @@ FIBER_TEST_CASE("a task of low priority is passed over sixteen times and then ru
 }
 
 FIBER_TEST_CASE(
-    "two tasks of different priorities run next, one after the other, when each was passed over "
-    "sixteen times") {
+    "two tasks of different priorities run next, one after the other, when each has been passed "
+    "over sixteen times") {
   HeldPool held({.capacity = 1, .queue_capacity = kUnlimited});
   Record record;
   CHECK(held.pool.submit({.priority = Priority::low}, [&] { record.add(-1); }));
@@ -91,7 +91,7 @@ FIBER_TEST_CASE(
 }
 
 FIBER_TEST_CASE(
-    "a key in use delays only tasks with that key, and the delayed tasks take no slots") {
+    "a key in use delays only tasks with that key, and the delayed tasks occupy no slots") {
   FiberPool pool({.capacity = 2, .queue_capacity = 10});
   weft::test::Flag hold;
   std::atomic<int> of_key{0};

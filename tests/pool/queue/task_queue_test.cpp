@@ -67,8 +67,8 @@ std::chrono::nanoseconds time_of_key(int held, int others) {
 TEST_SUITE_BEGIN("pool/queue");
 
 TEST_CASE(
-    "submitting a task whose key is in use takes equally long with few and with many waiting "
-    "tasks") {
+    "submitting a task whose key is in use takes equally long whether few or many tasks are "
+    "waiting") {
   constexpr int kHeld = 1'000;
   // Uses the shortest of several times, because disturbances of the machine only lengthen them.
   auto few = std::chrono::nanoseconds::max();
@@ -82,8 +82,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "a priority level stays shallow and returns the oldest task first when tasks arrive out of "
-    "order") {
+    "a priority level's heap stays balanced and returns the oldest task first when tasks arrive "
+    "out of order") {
   constexpr std::uint64_t kLate = 2'000;
   std::vector<PoolItem> items;
   pool::PriorityLevel level;
@@ -143,7 +143,7 @@ TEST_CASE("tasks with a key leave the task queue in the order of acceptance, one
   }
 }
 
-TEST_CASE("a new task is passed over equally often, no matter how many tasks ran before") {
+TEST_CASE("how often a new task is passed over does not depend on the tasks that ran before it") {
   const auto turns_before_normal = [](int left_before) {
     TaskQueue queue;
     for (int i = 0; i <= left_before; ++i) push(queue, {.priority = Priority::normal});

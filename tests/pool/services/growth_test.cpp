@@ -17,8 +17,8 @@ using namespace std::chrono_literals;
 TEST_SUITE_BEGIN("pool/growth");
 
 FIBER_TEST_CASE(
-    "a pool with GrowPolicy::eager starts all workers for the first task, and no further worker "
-    "later") {
+    "a pool with GrowPolicy::eager starts all workers for the first task, and starts no more "
+    "workers later") {
   FiberPool pool({.capacity = 6, .grow = GrowPolicy::eager(), .idle_timeout = kNever});
   CHECK(pool.stats().started == 0);
   pool.run([] {});
@@ -35,7 +35,7 @@ FIBER_TEST_CASE("a pool with GrowPolicy::eager refuses a resize to an unlimited 
   CHECK(pool.run([] { return 1; }) == 1);
 }
 
-FIBER_TEST_CASE("a pool with GrowPolicy::eager can be closed while its workers start") {
+FIBER_TEST_CASE("a pool with GrowPolicy::eager can be closed while its workers are starting") {
   for (int i = 0; i < 20; ++i) {
     FiberPool pool({.capacity = 20, .grow = GrowPolicy::eager()});
     auto closer = spawn([&] { pool.close(Close::drain); });
@@ -153,7 +153,8 @@ SIM_TEST_CASE("the number of a pool's workers follows a load that rises and fall
 }
 
 SIM_TEST_CASE(
-    "tasks that wait for later tasks end because load_factor adds a worker at each interval") {
+    "tasks that each wait for the next task complete when load_factor adds a worker at each "
+    "interval") {
   for (const bool closed : {false, true}) {
     std::atomic<int> ran{0};
     std::vector<weft::Event> done(5);
@@ -181,7 +182,8 @@ SIM_TEST_CASE(
 }
 
 FIBER_TEST_CASE(
-    "a pool with load_factor refuses no task below its capacity and completes nested run() calls") {
+    "a pool with load_factor refuses no task while it is below its capacity, and completes nested "
+    "run() calls") {
   weft::test::Flag release;
   FiberPool pool(
       {.capacity = 6,

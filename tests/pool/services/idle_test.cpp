@@ -78,8 +78,8 @@ FIBER_TEST_CASE("tasks submitted one after another run on the same worker") {
 }
 
 FIBER_TEST_CASE(
-    "idle workers run tasks in turn with WakeOrder::fifo, and the longest idle worker retires "
-    "first") {
+    "idle workers run tasks in turn with WakeOrder::fifo, and the worker that has been idle "
+    "longest retires first") {
   FiberPool pool({.capacity = 8, .wake_order = WakeOrder::fifo, .idle_timeout = kNever});
   const std::vector<std::uint64_t> fibers = warm_up(pool, 8);
   for (const std::uint64_t fiber : fibers) {
@@ -109,7 +109,7 @@ SIM_TEST_CASE("idle workers beyond min_workers retire after the idle timeout, an
   CHECK(pool.stats().retired == 4);
 }
 
-SIM_TEST_CASE("a worker that is in constant use does not retire while idle workers do") {
+SIM_TEST_CASE("a constantly used worker does not retire when idle workers retire") {
   FiberPool pool({.capacity = 4, .idle_timeout = 10min});
   const std::vector<std::uint64_t> fibers = warm_up(pool, 4);
   // The most recently used worker is used all the time, so it stays.
@@ -156,7 +156,7 @@ FIBER_TEST_CASE("an unused pool has no fiber after its idle timeout") {
 }
 
 FIBER_TEST_CASE(
-    "a pool keeps min_workers idle workers and has no fiber that waits to retire them") {
+    "a pool keeps min_workers idle workers, and no extra fiber waits for their timeout") {
   FiberPool pool({.capacity = 4, .min_workers = 2, .idle_timeout = 1ms});
   (void)warm_up(pool, 4);
   wait_until_true([&] {
@@ -172,7 +172,7 @@ FIBER_TEST_CASE("a pool without an idle timeout retires no worker") {
   wait_until_true([&] { return runtime.stats().live == 4; });
 }
 
-FIBER_TEST_CASE("no task is lost or refused when the retirement of workers races with submits") {
+FIBER_TEST_CASE("no task is lost or refused when workers retire during submissions") {
   const int rounds = 400 / static_cast<int>(kSlowdown);
   std::atomic<int> ran{0};
   FiberPool pool({.capacity = 4, .on_full = OnFull::reject, .idle_timeout = 100us});
@@ -186,7 +186,7 @@ FIBER_TEST_CASE("no task is lost or refused when the retirement of workers races
 }
 
 FIBER_TEST_CASE(
-    "prestarted workers exist before the first task is submitted, also after a reopen") {
+    "prestarted workers exist before the first task is submitted, even after a reopen") {
   FiberPool pool({.capacity = 4, .min_workers = 3, .prestart = true});
   CHECK(pool.stats().live == 3);
   CHECK(pool.run([] { return 1; }) == 1);

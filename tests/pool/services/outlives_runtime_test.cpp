@@ -38,7 +38,7 @@ void run_twice_with(FiberPool& pool) {
   }
 }
 
-TEST_CASE("a runtime ends after a pool's last task although the idle workers have no timeout") {
+TEST_CASE("a runtime ends after a pool's last task even when the pool's idle_timeout is kNever") {
   const test::TestGuard guard("pool_outlives_runtime");
   FiberPool pool({.capacity = 4, .min_workers = 2, .queue_capacity = 100, .idle_timeout = kNever});
   run_twice_with(pool);

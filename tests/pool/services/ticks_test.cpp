@@ -106,8 +106,7 @@ SIM_TEST_CASE("on_tick receives statistics while a closed pool drains") {
   CHECK(told.last().completed == 1);
 }
 
-FIBER_TEST_CASE(
-    "the last call of on_tick comes after the end of a task that runs in its submitter") {
+FIBER_TEST_CASE("the last call to on_tick follows the end of a task that runs inside submit()") {
   Told told;
   weft::test::Flag running, release;
   FiberPool pool({.capacity = 1, .on_full = OnFull::caller_runs, .on_tick = told.every(kNever)});
@@ -198,7 +197,7 @@ FIBER_TEST_CASE("a pool with on_tick can be opened and closed at any time") {
   CHECK(told.last().busy == 0);
 }
 
-FIBER_TEST_CASE("a stop request of PoolOptions::stop ends a pool with on_tick") {
+FIBER_TEST_CASE("a stop request through PoolOptions::stop ends a pool with on_tick") {
   Told told;
   std::stop_source stop;
   FiberPool pool({.capacity = 1, .on_tick = told.every(1h), .stop = stop.get_token()});
