@@ -1,7 +1,7 @@
 // Counts how often each operation writes to cache lines that other cores also use.
 //
 //   shared_lines                       a table, for 1 and 4 workers
-//   shared_lines --workers 4 --detail 'wake from outside'   where in the source, and which lines
+//   shared_lines --workers 4 --detail yield   where in the source, and which lines
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <functional>

@@ -60,9 +60,9 @@ class Watch {
   // Errors: Errc::timed_out, cancelled, closed.
   Result<Ready> wait(Ready what, const Until& until = Until::ambient());
 
-  // Parks until the descriptor becomes ready. Returns at once if it became ready since the last
-  // wait_for_edge(), or since the watch began. Makes no system call. A wakeup may be spurious, so
-  // the caller must try to read or write. Ready::either means the same as in wait().
+  // Parks until the descriptor becomes ready. Returns at once if it became ready after the watch
+  // began, or after the last call or select case that waited. Only Ready::either (see wait()) makes
+  // a system call. A wakeup may be spurious, so the caller must try to read or write.
   // Errors: Errc::timed_out, cancelled, closed.
   Result<Ready> wait_for_edge(Ready what, const Until& until = Until::ambient());
 

@@ -36,7 +36,7 @@ struct ContextOptions {
 //   timer.async_wait(weft::asio::use_fiber);         // Parks the calling fiber, or
 //   timer.async_wait([](auto error) { ... });        // runs the handler as a fiber of its own.
 //
-// An Asio thread, which starts when the first object needs events, collects the context's events.
+// An Asio thread, which starts with the first timer or socket, collects the context's events.
 // The thread spawns handlers in the runtime that plain threads use. This runtime must therefore
 // outlive the context, as it does in run(). Asio's objects and the fibers that use them must end
 // before the context. The destructor waits until all handlers have ended and been destroyed.

@@ -62,9 +62,10 @@ net::Result<void> forward_reply(Reply& reply, Response& response,
 // both directions until both ends have closed or the server stops. Passes on any other final
 // response as forward_reply() does. `until` limits the wait for the response.
 // Context: the request's handler; parks.
-// Errors: Errc::unsupported if asks_for_upgrade() is false, or for https without
-// ForwardOptions::secure; head_too_large, unexpected_end, codes of ErrorKind::malformed; errors of
-// net::dial(), the layer and the stream. The handler can respond if Response::started() is false.
+// Errors: Errc::unsupported if asks_for_upgrade() is false or the options do not support the
+// scheme; already_started, head_too_large, unexpected_end, unsupported_version, unsupported_coding,
+// codes of ErrorKind::malformed; errors of net::dial(), the layer and the stream. The handler can
+// respond if Response::started() is false.
 // Throws: std::bad_alloc; the relay also throws whatever spawn() throws.
 [[nodiscard]] net::Result<void> forward_upgrade(Request& request, Response& response,
                                                 std::string_view origin,

@@ -32,7 +32,7 @@ using Middleware = weft::detail::SharedFunction<void(Request&, Response&, const 
 // Throws: std::bad_alloc; functions that add a route also throw whatever route() throws.
 class Router {
  public:
-  // Makes a router without routes, which answers every request with 404.
+  // Makes a router without routes. It answers every request except "OPTIONS *" with 404.
   Router();
 
   // Adds a route. `method` is any token, such as "QUERY", and is case-sensitive.
@@ -55,7 +55,7 @@ class Router {
   Router& del(std::string_view pattern, Handler handler) {
     return route("DELETE", pattern, std::move(handler));
   }
-  // Adds a route for every method for which this pattern has no other route.
+  // Adds a route for each method without a route of its own here; a route for GET takes HEAD too.
   Router& any(std::string_view pattern, Handler handler);
   // Wraps all routes and the 404 and 405 responses; the first middleware added is outermost.
   Router& use(Middleware middleware);

@@ -166,7 +166,7 @@ class Server {
     return serve(std::span(&listener, 1));
   }
 
-  // Makes serve() end within ServerOptions::grace, and returns at once. stop() may be called
+  // Makes serve() shut down with ServerOptions::grace, and returns at once. It may be called
   // repeatedly, even before serve().
   void stop() noexcept;
 
