@@ -34,9 +34,8 @@ const char* find_missing() noexcept {
   }
   return nullptr;
 }
-#endif
 
-#ifndef WEFT_POSIX_WITHOUT_HOOKS
+// Prepares the process for its first Scope. Returns what find_missing() returns.
 const char* begin() noexcept {
   listen_to_monitors();
   begin_system_calls();
