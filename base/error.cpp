@@ -1,7 +1,7 @@
-#include <weft/detail/first_use.hpp>
 #include <weft/error.hpp>
 
 #include <string>
+#include <weft/detail/never_destroyed.hpp>
 
 namespace weft {
 
@@ -66,7 +66,7 @@ class Category final : public std::error_category {
     }
   }
 };
-constinit detail::StaticObject<Category> category;
+constinit const detail::NeverDestroyed<Category> category;
 
 }  // namespace
 
