@@ -33,7 +33,7 @@ class Desk {
  public:
   struct Setting {
     unsigned index = 0;
-    bool is_resting = false;     // Whether the worker sleeps until end_rest() is called.
+    bool is_resting = false;     // Whether the worker is initially inactive, until end_rest().
     bool has_open_queue = true;  // Whether the queue is initially open to thieves.
     unsigned scheduler = 0;      // The sequence number of the scheduler.
     std::int64_t now = 0;
@@ -73,8 +73,8 @@ class Desk {
   // Returns whether the worker is asleep in the event source.
   [[nodiscard]] bool waits_for_events_hint() const noexcept { return parker_.is_elsewhere_hint(); }
   [[nodiscard]] std::uint64_t wakeups() const noexcept { return wakeups_.load(detail::relaxed); }
-  // If the worker counts a decision at the same moment, the request may be lost; the monitor then
-  // repeats the request.
+  // If the worker decrements the counter at the same moment, this store may be lost. The monitor
+  // then repeats the request.
   void ask_to_look() noexcept { decisions_left.store(1, detail::relaxed); }
 
   // --- The monitor and the runtime call these; any thread may call the const functions ---

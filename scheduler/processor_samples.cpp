@@ -37,14 +37,14 @@ struct SampleSlot {
 
 constexpr std::size_t kSlots = 128;
 
-// The process has one such table. The slots are never freed, because a signal may arrive late.
-// Pages without a sample use no memory, because no code touches them.
+// The process has one such table. Its slots are never freed, because a signal may arrive late. The
+// stack copy in a slot uses no memory until a sample fills it.
 // Order
 //   [slots]  the constructor stores `slots` (release) -> take_slot() loads it (acquire):
 //            take_slot() then sees constructed slots.
 struct SampleBook {
   detail::Atomic<SampleSlot*> slots{nullptr};
-  detail::Atomic<bool> is_open{false};    // Relaxed: the next sampler discards a late sample.
+  detail::Atomic<bool> is_open{false};    // Relaxed: a sample taken after the end is discarded.
   detail::Atomic<std::uint32_t> next{0};  // Relaxed: a search may begin at any index.
   detail::Atomic<std::uint64_t> lost{0};  // Relaxed: a count.
 };

@@ -37,7 +37,7 @@ class ProcessorSampler {
   ProcessorSampler(const ProcessorSampler&) = delete;
   ProcessorSampler& operator=(const ProcessorSampler&) = delete;
 
-  // Adds the workers that are not sampled yet. Throws std::bad_alloc or std::system_error.
+  // Creates timers for workers that have none. Throws std::bad_alloc or std::system_error.
   void follow_workers();
   // Calls `see` with each new sample. Must be called every few milliseconds, because there is room
   // for only 128 samples.

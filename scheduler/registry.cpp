@@ -46,14 +46,14 @@ detail::Atomic<Scheduler*> default_scheduler{nullptr};
 
 // Each of the two counters counts threads that are choosing a runtime. stop_choosing() directs new
 // threads to one counter, and waits until the other is 0. Then it swaps the counters and waits
-// again. It therefore returns even if there is always another thread that begins to choose.
+// again. It therefore returns even if new threads continuously choose a runtime.
 std::array<detail::Atomic<std::uint32_t>, 2> choosing;
 detail::Atomic<std::uint32_t> side_of_newcomers{0};
 
 // A thread also holds this mutex while it sets the default or swaps the two counters.
 detail::ThreadMutex registry_mutex;
 // All schedulers, and the schedulers that a thread may choose; each list begins with the oldest.
-// The lists are never destroyed, because a static runtime may end after other static objects.
+// The lists are never destroyed, because a static runtime may outlive other static objects.
 // tools/gdb/weft.py reads `registry`.
 constinit std::vector<Scheduler*>* registry WEFT_GUARDED_BY(registry_mutex) = nullptr;
 constinit std::vector<Scheduler*>* choosable WEFT_GUARDED_BY(registry_mutex) = nullptr;

@@ -26,8 +26,8 @@ namespace weft::scheduler {
 // class Shared holds the state that the workers share.
 class Scheduler {
  public:
-  // Starts the worker threads, which sleep in `events`; `events` must outlive the scheduler. Throws
-  // std::bad_alloc, std::system_error.
+  // Starts the worker threads; one idle worker at a time waits in events.wait(). `events` must
+  // outlive the scheduler. Throws std::bad_alloc, std::system_error.
   Scheduler(SchedulerOptions options, EventSource& events);
   // Stops the workers. All fibers must have ended: call retire() first.
   ~Scheduler();
@@ -102,8 +102,8 @@ class Scheduler {
   Monitor monitor_;
 };
 
-// Must be called before the process ends with a core file. Excludes the unused parts of stacks from
-// the core file, for runtimes that report overflows. Takes no lock.
+// Must be called before the process ends with a core file. Excludes unused parts of stacks from
+// that file, for schedulers with SchedulerOptions::report_overflow. Takes no lock.
 void make_core_small() noexcept;
 
 }  // namespace weft::scheduler

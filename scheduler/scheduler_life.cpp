@@ -121,7 +121,7 @@ void Scheduler::call_workers(unsigned wanted) noexcept {
       if (workers_.size() > threads_.size()) workers_.pop_back();
       return;
     }
-    base::shake::delay();  // The worker may sleep, and be woken, before it is counted.
+    base::shake::delay();  // The worker may fall asleep and be woken before `active` counts it.
     shared_.desks().publish();
     if (workers_.back()->desk().end_rest()) at_work = active.add_one();
     workers_.back()->desk().unpark();

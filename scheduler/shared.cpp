@@ -60,8 +60,8 @@ void Shared::make_ready_from_outside(Fiber& fiber) noexcept {
   announce_from_outside(*this);
 }
 
-// Adds up the finished fibers before the spawned fibers. Both counts only grow, so equal sums prove
-// that, at some moment between the two additions, no fiber was alive.
+// Sums the counts of finished fibers first, and then the counts of spawned fibers. All counts only
+// grow, so equal sums prove that no fiber was alive at some moment between the two summations.
 std::uint64_t Shared::live() const noexcept {
   std::uint64_t finished = 0;
   for (const Desk* desk : desks_) finished += desk->recorder.counters().finished.get();

@@ -33,7 +33,7 @@ class Shared {
   Shared(const Shared&) = delete;
   Shared& operator=(const Shared&) = delete;
 
-  // Returns the scheduler for the layers above the workers. A worker itself only passes it to the
+  // The layers above the workers use the scheduler. A worker itself only passes it to the
   // on_deadlock handler.
   [[nodiscard]] Scheduler& scheduler() const noexcept { return scheduler_; }
   [[nodiscard]] const SchedulerOptions& options() const noexcept { return options_; }
@@ -90,7 +90,7 @@ class Shared {
   [[nodiscard]] bool watches_events() const noexcept { return events_.watches_anything(); }
   // Returns whether any descriptor is watched or any worker has a timer.
   [[nodiscard]] bool has_events_to_watch() const noexcept;
-  // Returns the time at which a sleeping worker must run the earliest timer of all awake workers.
+  // Returns the due time of the earliest timer of all awake workers, plus tuning::kOverdue.
   [[nodiscard]] Deadline earliest_timer_of_awake() const noexcept;
   // Any thread may call it, except the workers of this scheduler.
   void make_ready_from_outside(fibers::Fiber& fiber) noexcept;

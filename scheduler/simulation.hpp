@@ -19,8 +19,8 @@ struct Fiber;
 namespace weft::detail {
 
 // Makes the decisions. The worker of the Stage makes all calls, one at a time; any thread may call
-// woken_from_outside(). A simulation uses only the address of a fiber. After the fiber has ended, a
-// later fiber may have the same address.
+// woken_from_outside(). A simulation knows each fiber by its address and must not access the fiber.
+// After the fiber has ended, a later fiber may have the same address.
 class Simulation {
  public:
   Simulation() noexcept;

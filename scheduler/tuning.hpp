@@ -16,7 +16,7 @@ namespace weft::scheduler::tuning {
 // fibers, timers and descriptors. With a larger number, such work waits longer; with a smaller one,
 // looks cost more time. The number is prime, so that looks do not fall into step with a program.
 inline constexpr std::uint32_t kMostDecisions = 61;
-// The longest time between two looks. It bounds how long work that only a look finds can wait.
+// The longest time between two looks. It also limits the wait of work that only a look finds.
 inline constexpr std::int64_t kLookPeriod = 200'000;
 // The shortest time between two polls by a busy worker, because each poll is a system call.
 inline constexpr std::int64_t kPollInterval = 20'000;
@@ -37,7 +37,7 @@ inline constexpr std::size_t kFetched = 16;
 
 // --- Calls for help ---
 
-// While a processor is idle, a worker whose fibers wait for longer than this wakes another worker.
+// While a processor is idle, a worker wakes another worker if its fibers wait longer than this.
 // While any worker is asleep, the others perform a look at least this often. With a shorter time,
 // workers are woken for fibers that would soon run anyway. A wakeup costs both workers 10 us.
 inline constexpr std::int64_t kPatience = 50'000;
@@ -117,10 +117,10 @@ inline constexpr std::int64_t kUnmonitored = 1'000'000;
 
 // --- The monitor ---
 
-// While runs are long, the sample period is the shortest. It then grows to kLongSamplePeriod, or
-// to kLongestSamplePeriod while all workers are asleep. A sample reads cache lines of all
-// workers. The monitor may find a stuck worker one period late. Under light load, samples account
-// for much of the runtime's cost, because each wakes the monitor and takes some 17 us.
+// While runs are long or memory is short, the sample period is kShortestSamplePeriod. Later it
+// grows to kLongSamplePeriod, or to kLongestSamplePeriod if all workers are asleep. A sample reads
+// cache lines of all workers. The monitor may find a stuck worker one period late. Under light
+// load, samples are much of the runtime's cost: each wakes the monitor, and takes some 17 us.
 inline constexpr std::int64_t kShortestSamplePeriod = 1'000'000;
 inline constexpr std::int64_t kLongSamplePeriod = 10'000'000;
 inline constexpr std::int64_t kLongestSamplePeriod = 40'000'000;
@@ -130,7 +130,7 @@ inline constexpr std::int64_t kAlert = 200'000'000;
 // a spare worker has replaced that worker. Each sample of a blocked worker reads a kernel file,
 // which takes some 9 us.
 inline constexpr std::int64_t kLongBlock = 1'000'000'000;
-// The monitor sleeps once all workers have slept for this long. With a shorter time, workers that
+// The monitor sleeps once all workers have been asleep this long. With a shorter time, workers that
 // wake up make more system calls to wake the monitor.
 inline constexpr std::int64_t kMonitorRest = 500'000'000;
 
@@ -189,8 +189,8 @@ inline constexpr std::int64_t kShortageLinePeriod = 10'000'000'000;
 
 // --- Samples of how long fibers wait and run ---
 
-// A sample begins this long after the end of the previous sample. With a shorter pause, samples
-// would cover more time, and while a worker follows a fiber, each switch costs an extra call.
+// A sample begins this long after the end of the previous sample. With a shorter pause,
+// workers would take more samples, but each switch during a sample costs an extra call.
 inline constexpr std::int64_t kSamplePause = 1'000'000;
 // After this time the sampler abandons a fiber that has not run, and may follow another fiber.
 inline constexpr std::int64_t kSamplePatience = 10'000'000'000;

@@ -1,4 +1,4 @@
-// Counts the threads, other than its workers, that are using a scheduler.
+// Counts the threads that are using a scheduler and are not its workers.
 #pragma once
 
 #include <cstdint>

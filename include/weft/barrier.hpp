@@ -16,8 +16,8 @@ namespace detail {
 // The untyped core of Barrier. It counts arrivals, and releases the waiters when the last arriver
 // has completed the phase.
 // Invariants
-//   I1  Only complete() changes phase_. The last arriver of a phase calls complete() while all
-//       other callers wait or have returned, so no caller arrives meanwhile.
+//   I1  Only complete() changes phase_. The last arriver of a phase calls it while missing_ is 0.
+//       Until the next phase begins, subtract() treats any further arrival as misuse.
 //   I2  Each waiter in the list waits for the current phase to end. Unchecked: a waiter does not
 //       record its phase.
 class BarrierCore {
@@ -30,8 +30,8 @@ class BarrierCore {
   explicit BarrierCore(std::ptrdiff_t expected) noexcept;
   // Counts `count` arrivals. Later phases expect `dropped` fewer callers.
   [[nodiscard]] Arrival arrive(std::ptrdiff_t count, std::ptrdiff_t dropped) noexcept;
-  // Arrives and waits in one critical section, so the first caller that returns may destroy the
-  // barrier. Returns true to the last arriver, which has not waited and must call complete().
+  // Arrives and enters the wait list in one critical section. Otherwise, another caller could
+  // destroy the barrier in between. Returns true to the last arriver, which must call complete().
   [[nodiscard]] bool arrive_and_wait() noexcept;
   void complete() noexcept;
   // Waits until `phase` is over; returns false if `until` ended the wait.

@@ -38,7 +38,7 @@ struct BlockingCallOf : BlockingCall {
 // Runs `callable` on a helper thread while the calling fiber is parked, and returns its result. Use
 // it for calls that would block a worker: file access, name resolution, other libraries' locks,
 // long computations. On a plain thread, blocking() calls `callable` directly. The helper is a plain
-// thread, so `callable` may use weft as plain threads do, in the caller's context (context.hpp).
+// thread, so `callable` may use weft as plain threads do. It has the caller's context.
 //
 // The runtime starts helpers on demand, up to RuntimeOptions::max_blocking_threads, and ends them
 // after 10 s without work. At this limit, further calls wait; therefore `callable` must not wait

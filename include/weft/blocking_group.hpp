@@ -93,7 +93,7 @@ struct BlockingGroupOptions {
   std::string name = "group";   // Thread names contain the first characters of `name`.
   std::size_t max_threads = 4;  // At least 1.
   // The maximum number of calls that wait for a thread; the group refuses further calls with
-  // Errc::full. A waiting call no longer counts once its caller stops waiting.
+  // Errc::full. If the caller of a waiting call stops waiting, the call leaves the queue.
   std::size_t max_waiting = 256;
   // The time after which an idle thread ends.
   std::chrono::nanoseconds idle_time = std::chrono::seconds(10);

@@ -118,7 +118,7 @@ class Broadcast {
 template <class T>
 class [[nodiscard]] Subscription {
  public:
-  // Takes over `other`; no call may be using it. Afterwards, destroy `other` or assign to it.
+  // Takes over `other`; no call may be using it. `other` may then only be assigned to or destroyed.
   Subscription(Subscription&& other) noexcept
       : core_(std::exchange(other.core_, nullptr)), reader_(other.reader_) {}
   // Takes over `other`, then ends the previous subscription of this object.
@@ -128,7 +128,7 @@ class [[nodiscard]] Subscription {
     reader_ = other.reader_;
     return *this;
   }
-  // Ends the subscription. Senders that waited for this subscription continue.
+  // Ends the subscription. Senders no longer wait for it.
   ~Subscription() {
     if (core_ != nullptr) core_->unsubscribe(reader_);
   }

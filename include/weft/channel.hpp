@@ -120,8 +120,8 @@ class Channel {
     const bool turn_is_over = detail::is_turn_over();
     lock_.lock();
     // An available value is constructed directly in the return slot, or in a register if it is
-    // small. If a function got the address of the optional, the compiler would write the optional
-    // in parts, and reading all of it at once would cost a dozen cycles more.
+    // small. No function gets the optional's address: otherwise the compiler would store it in
+    // parts, and a load of the whole would be delayed by a dozen cycles.
     if (count_ > 0 && !turn_is_over) [[likely]]
       return take_front();
     if (detail::Waiter* sender = count_ > 0 ? nullptr : senders_.claim_front()) {
@@ -163,7 +163,7 @@ class Channel {
 
   // The iterator of a range-based for loop, which ends when the channel is closed and drained.
   using Iterator = detail::ChannelIterator<T>;
-  // Receives the first value for a loop; parks. Each value goes to only one of several loops.
+  // Receives a loop's first value; parks. If several loops run, each value goes to one of them.
   [[nodiscard]] Iterator begin() { return Iterator(*this); }
   // Returns the sentinel. An iterator is equal to it once the channel is closed and drained.
   [[nodiscard]] std::default_sentinel_t end() const noexcept { return {}; }
@@ -275,7 +275,7 @@ class Channel {
     Channel& channel;
     ~LeaveFront() WEFT_NOT_ANALYZED { channel.leave_front(); }
   };
-  // Removes and returns the first value. Requires the lock and a value; releases the lock.
+  // Removes and returns the first value, which must exist. Requires the lock, and releases it.
   [[gnu::always_inline]] std::optional<T> take_front() noexcept WEFT_NOT_ANALYZED {
     const LeaveFront leave{*this};
     return std::optional<T>(std::in_place, std::move(buffer_[head_].value));
@@ -320,7 +320,7 @@ class Channel {
         self);
   }
 
-  // Lets other fibers run if the caller's turn is over and no wait follows.
+  // Lets other fibers run if the caller's turn is over, unless the caller is about to wait anyway.
   static ChannelStatus given_way(ChannelStatus status) noexcept {
     if (status != ChannelStatus::would_wait) detail::give_way_if_due();
     return status;
@@ -389,7 +389,7 @@ class Channel {
   std::size_t head_ WEFT_GUARDED_BY(lock_) = 0;
   std::size_t count_ WEFT_GUARDED_BY(lock_) = 0;
   const std::size_t capacity_;
-  Place* buffer_ = nullptr;  // Owned. A unique_ptr would cause a quarter of the compilation time.
+  Place* buffer_ = nullptr;  // Owned. A unique_ptr would use a quarter of the compilation time.
   detail::WaitList senders_ WEFT_GUARDED_BY(lock_);
   detail::WaitList receivers_ WEFT_GUARDED_BY(lock_);
 };

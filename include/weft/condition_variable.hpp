@@ -80,7 +80,7 @@ class ConditionVariable {
  private:
   // One wait, which is added to the list before its caller parks. A notifier may therefore find it
   // during lock.unlock(). The notifier and the waiter synchronize through handover_, which the
-  // waiter holds until its registers are saved. Whichever locks it last sees the other's writes.
+  // waiter holds until its registers are saved. The second to lock it sees the writes of the first.
   class Wait : detail::Waiter {
    public:
     Wait(ConditionVariable& condition, const Until& until) noexcept;

@@ -33,7 +33,7 @@ namespace detail {
 //       record its owner.
 // Order
 //   [clock]   set_clock() stores `set` (release) -> end() stores `ended` (acquire): end() then sees
-//             clock_. If end() is first, set_clock() sees `ended` and stops the clock itself.
+//             clock_. If end() runs first, set_clock() sees `ended` and stops clock_ itself.
 //   [values]  add_value() pushes a value (release) -> find_value() and the destructor load values_
 //             (acquire): they then see this value and all older values.
 class ContextCore : public SharedContext {
@@ -167,7 +167,7 @@ class Context {
   [[nodiscard]] bool is_within(const Context& other) const noexcept;
 
   // Attaches a value. get() also returns it in child contexts and in fibers that carry the context.
-  // A later call replaces the value. The old value stays alive, because get() returns pointers.
+  // A later call replaces the value. The old value stays alive, because get() may have returned it.
   // Ordering: the call synchronizes with each get() that returns its value or a later value.
   template <class T>
   void set(const ContextKey<T>& key, std::type_identity_t<T> value) {
@@ -195,7 +195,7 @@ class Context {
 // While this object exists, `context` is the caller's context. The context limits the waits of the
 // calls that docs/semantics.md lists, unless the caller passes another limit. Scopes nest. Fibers
 // from spawn(), tasks from async(), and calls of run() and blocking() inherit the context, because
-// the caller joins them. Fibers from go() do not inherit it.
+// the caller waits for them. Fibers from go() do not inherit it.
 // Context: the fiber or plain thread that creates the scope must destroy it; no call parks.
 class ContextScope : private detail::ContextNode {
  public:
@@ -232,7 +232,7 @@ class NoCancel : private ContextScope {
 }  // namespace this_fiber
 
 // Calls `work` in a child of the caller's context that ends at `deadline`, and returns the result
-// of `work`. `work` may take a Context&, which is the child. The child ends when the call ends.
+// of `work`. If `work` takes a Context&, the call passes the child. The child ends with the call.
 // Context: fibers and plain threads; parks only if `work` does.
 // Throws: std::bad_alloc, and what `work` throws.
 // Ordering: the same as for Context::cancel().

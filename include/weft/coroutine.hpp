@@ -15,7 +15,7 @@
 // fiber of the current runtime, where it may make all calls that fibers may make. A call that can
 // finish at once does not suspend the coroutine. A co_await that throws because it cannot wait does
 // not change the channel or handle. A coroutine must not be destroyed while it waits in an async_
-// call. A runtime's destructor waits for all coroutines in async_ calls.
+// call. A runtime's destructor waits for all coroutines that are waiting in async_ calls.
 // Context: coroutines on any thread; calls suspend the coroutine and do not park.
 // Throws: a co_await that has to wait throws what go() throws, for example Errc::no_runtime.
 // Ordering: as for the corresponding calls that fibers make.
@@ -160,7 +160,7 @@ template <class T>
   return detail::JoinAwaiter<T>(handle);
 }
 // Suspends the coroutine until the deadline, unless the deadline has passed.
-// Throws: the co_await may also throw std::bad_alloc.
+// Throws: std::bad_alloc and what go() throws, if the co_await has to wait.
 [[nodiscard]] inline auto async_sleep_until(Deadline deadline) {
   return detail::SleepAwaiter(deadline);
 }

@@ -12,9 +12,9 @@ namespace weft {
 // An unlimited duration.
 inline constexpr std::chrono::nanoseconds kNever = std::chrono::nanoseconds::max();
 
-// A moment in nanoseconds of CLOCK_MONOTONIC (std::chrono::steady_clock), or of the simulated clock
-// in a simulation (weft/sim.hpp). Changes to the wall clock have no effect. A moment more than 292
-// years from the clock's epoch becomes never() or past(). A duration that is NaN counts as 0.
+// A moment of CLOCK_MONOTONIC (std::chrono::steady_clock), in nanoseconds. In a simulation, it is a
+// moment of the simulated clock (weft/sim.hpp). Changes to the wall clock have no effect. A moment
+// more than 292 years from the epoch becomes never() or past(). A duration that is NaN counts as 0.
 // Context: plain value; no call parks or throws.
 class Deadline {
  public:

@@ -19,7 +19,7 @@ void write_json(std::ostream& out);
 // first and separated by `;`, that ends with the reason for the wait. A function that the program
 // does not export appears as `module+0xoffset`, which tools/symbolize replaces with the name. The
 // output is a snapshot from a forked child, in which no fiber runs. The fork takes about 1 ms for
-// each 100 MB of used memory. With a sanitizer, each stack consists only of the reason.
+// each 100 MB of used memory. In a build with a sanitizer, a stack contains only the wait reason.
 // Throws: whatever write_json() throws, and std::system_error if the fork fails.
 void write_folded(std::ostream& out);
 

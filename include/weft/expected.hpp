@@ -14,7 +14,7 @@ namespace weft {
 
 // Converts a Result to a std::expected, for use with and_then() and similar functions. A value that
 // accompanies an error is dropped.
-// Context: plain value; throws what moving T throws.
+// Context: plain value. Throws: whatever the move constructor of T throws.
 template <class T>
 [[nodiscard]] std::expected<T, std::error_code> to_expected(Result<T> result) {
   if (result.error) return std::unexpected(result.error);

@@ -17,7 +17,7 @@ namespace weft {
 //   weft::FiberLocal<Buffer> scratch([] { return Buffer(64 * 1024); });
 //   ++*depth;
 //
-// A fiber's first use creates the value. A fiber's values are destroyed in reverse order of
+// The first use in a fiber creates its value. A fiber's values are destroyed in reverse order of
 // creation, after its callable has returned and before join() returns. WaitGroup::wait() may return
 // before the values of its fibers are destroyed. A value's destructor may park and use other
 // FiberLocals, but must not throw. A plain thread destroys its values together with its
@@ -31,7 +31,7 @@ class FiberLocal {
  public:
   // Creates each value as T().
   FiberLocal() requires std::default_initializable<T> : FiberLocal([] { return T(); }) {}
-  // Calls `make` on each fiber that needs a value; several fibers may call `make` at once. `make`
+  // Each fiber that needs a value calls `make`; several fibers may call `make` at once. `make`
   // may park and use other FiberLocals, but not this FiberLocal. If `make` throws, the next use
   // calls `make` again.
   template <class F>

@@ -32,7 +32,7 @@ struct Change {
 // watched. If a file may be replaced, for example by replace_file(), watch its directory.
 // Context: fibers and plain threads, one caller at a time, except for close(). next() parks.
 // Errors: Errc::no_runtime, closed; system errors, such as no_space_on_device or
-// too_many_files_open at the user's fs.inotify limits; operation_not_supported in a simulation.
+// too_many_files_open if an fs.inotify limit is reached; operation_not_supported in a simulation.
 // Throws: std::bad_alloc.
 class ChangeWatch {
  public:

@@ -114,9 +114,9 @@ Result<std::string> read_file(std::string path, std::size_t most,
 [[nodiscard]] Result<void> write_file(std::string path, std::string data,
                                       const Until& until = Until::ambient());
 // Works like write_file(), but readers see either the whole old or the whole new file, even after a
-// crash. The call writes a new file (.weft.*.new) in the same directory, syncs the file and renames
-// it. If `path` is a symbolic link to a regular file, the new file replaces the link. The new file
-// gets the old owner and group if the caller may set them, and no additional permissions.
+// crash. The call writes a new file (.weft.*.new) in the same directory, then syncs and renames it.
+// If `path` is a symbolic link to a regular file, the new file replaces the link. The new file gets
+// the old owner and group if the caller may set them, and no permission that the old file lacked.
 [[nodiscard]] Result<void> replace_file(std::string path, std::string data,
                                         const Until& until = Until::ambient());
 

@@ -16,7 +16,7 @@ namespace weft {
 
 // Makes a FunctionPool create an object for each of its workers.
 // Context: plain value.
-// Throws: what moving `make` throws.
+// Throws: whatever the move constructor of `Make` throws.
 template <std::invocable Make>
 class PerWorker {
  public:
@@ -30,7 +30,7 @@ class PerWorker {
 };
 // Makes each worker of a FunctionPool call `make` once, and run its tasks with the returned object.
 // Context: plain value.
-// Throws: what moving `make` throws.
+// Throws: whatever the move constructor of `Make` throws.
 template <std::invocable Make>
 [[nodiscard]] PerWorker<Make> per_worker(Make make) {
   return PerWorker<Make>(std::move(make));
@@ -47,8 +47,8 @@ template <std::invocable Make>
 // close(Close::cancel), PoolTask::cancel(), SubmitOptions::stop and timeout, and the `until` of
 // process_until(). Several workers may call the function at once. A per_worker() object serves one
 // task at a time. A worker creates its object for its first task, and destroys it when the worker
-// retires. The capacity thus limits the number of objects, but an object whose task or destructor
-// waits for the pool does not count. If creating the object throws, the task gets the exception,
+// retires. The capacity thus limits the number of objects, not including objects whose task or
+// destructor is waiting for the pool. If creating the object throws, the task gets the exception,
 // and the next task tries again. A task that its submitter runs (OnFull::caller_runs) gets its own
 // object. A pool with per_worker() cannot have a parent. A FunctionPool otherwise behaves like a
 // FiberPool.
@@ -206,8 +206,8 @@ class FunctionPool {
     }
   };
 
-  // Passes a call to `use`. If `use` refuses the call, `argument` gets its value back; otherwise
-  // `argument` has been moved from.
+  // Passes a call to `use`. If `use` refuses the call, the value is moved back to `argument`;
+  // otherwise `argument` has been moved from.
   template <class C, class A, class Use>
   auto offer(A&& argument, Use use) {
     std::optional<detail::Submitting> scope;

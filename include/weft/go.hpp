@@ -18,8 +18,8 @@ namespace weft {
 // in the process's current Runtime. If `callable` throws, RuntimeOptions::on_exception gets the
 // exception; without on_exception, the process ends before the fiber's stack unwinds. A callable of
 // up to 32 bytes whose move cannot throw needs no allocation. A callable of up to 64 bytes needs a
-// small block, which is usually cached. go() does not check `callable`: an empty std::function
-// throws in the fiber. The fiber begins without a context.
+// small memory block, which usually comes from a cache. go() does not check `callable`: an empty
+// std::function throws in the fiber. The fiber begins without a context.
 // Context: fibers and plain threads; does not park.
 // Throws: std::system_error (Errc::no_runtime, too_many_fibers, invalid_stack_size), std::bad_alloc
 // and what copying `callable` throws. If the call throws, no fiber has been started.
@@ -94,7 +94,7 @@ class JoinHandle {
   friend auto spawn(F&& callable) -> JoinHandle<std::invoke_result_t<std::decay_t<F>&>>;
 
   using State = detail::JoinState<T>;
-  // In a program without contexts, the check for a context costs a load and a branch not taken.
+  // In a program without contexts, the check for a context costs one load and one untaken branch.
   template <class F>
   [[gnu::always_inline]] static detail::Task task_of(State* state, F&& callable) {
     using Callable = std::decay_t<F>;

@@ -60,9 +60,9 @@ class Watch {
   // Errors: Errc::timed_out, cancelled, closed.
   Result<Ready> wait(Ready what, const Until& until = Until::ambient());
 
-  // Parks until the descriptor becomes ready. Returns at once if it became ready after the watch
-  // began, or after the last call or select case that waited. Only Ready::either (see wait()) makes
-  // a system call. A wakeup may be spurious, so the caller must try to read or write.
+  // Parks until the descriptor becomes ready, unless it has become ready since the watch began, or
+  // since the last call or select case that waited. For Ready::either, works like wait();
+  // otherwise, makes no system call. A wakeup may be spurious: callers must try to read or write.
   // Errors: Errc::timed_out, cancelled, closed.
   Result<Ready> wait_for_edge(Ready what, const Until& until = Until::ambient());
 
@@ -247,7 +247,7 @@ class Command {
   [[nodiscard]] Watch& input() noexcept { return input_; }
   // Returns the pipe from the program's standard output, for read_some() and net::BufferedReader.
   [[nodiscard]] Watch& output() noexcept { return output_; }
-  // Returns the pipe from the program's standard error, as output() does.
+  // Returns the pipe from the program's standard error, for the same uses as output().
   [[nodiscard]] Watch& errors() noexcept { return errors_; }
 
   // Parks until the program has ended, without killing it, and returns its status. If `until` ends
@@ -255,8 +255,8 @@ class Command {
   // Errors: the same as for wait_process(); also no_child_process if there is no program.
   Result<ExitStatus> wait(const Until& until = Until::ambient());
   // Kills the program and its process group, and parks until the program has ended. A program that
-  // this process may not kill continues; the destructor closes its pipes. Kills nothing if the
-  // program was already reaped (if SIGCHLD is ignored), because another process may have its id.
+  // this process may not kill continues; the destructor closes its pipes. Sends no signal if
+  // the program has already been reaped, because another process may have its id by now.
   // Returns: the program's status, with code -1 if it is unknown or if there is no program.
   ExitStatus kill() noexcept;
   // Sends a signal, such as SIGTERM, to the program but not to its process group.
@@ -266,7 +266,7 @@ class Command {
   [[nodiscard]] int process() const noexcept { return process_.empty() ? -1 : process_.front(); }
 
  private:
-  // The process's id; empty if there is no program, or after wait() or kill() gave it up. It is a
+  // The process's id; empty if there is no program, or after wait() or kill() removed it. It is a
   // list, so that kill() can move the id of a surviving program to another list without allocating.
   std::list<int> process_;
   Watch input_;

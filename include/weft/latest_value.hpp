@@ -18,9 +18,9 @@ namespace detail {
 
 // Holds the version number of a value, and the callers that wait for a new version. A value is
 // replaced and copied under the lock; the copy neither allocates nor throws.
-// Invariant: a waiter's `amount` is the version that its caller has seen: version_, or an earlier
-// version while a set() is waking the waiters. A set() wakes only waiters that have not seen its
-// version. A caller that starts to wait meanwhile has already seen that version, and is not woken.
+// Invariant: a waiter's `amount` is the version that its caller has seen. It is below version_ only
+// while a set() is waking the waiters. A set() wakes only waiters that have not seen its version. A
+// caller that starts to wait meanwhile has already seen that version, and is not woken.
 class VersionCore {
  public:
   VersionCore() noexcept = default;
@@ -57,8 +57,8 @@ class VersionCore {
 //   });
 //   settings.set(read_settings());
 //
-// A set() wakes only callers that wait for a change. No call parks while another caller copies the
-// value. A T that is larger than 64 bytes, or whose copies may throw, is kept on the heap.
+// A set() wakes only callers that wait for a change. No call parks because another call is copying
+// the value. A T that is larger than 64 bytes, or whose copies may throw, is kept on the heap.
 // Context: fibers and plain threads; calls whose names begin with wait park.
 // Throws: what copying T throws, if a T is returned; what moving T throws, if a T is passed in;
 // std::bad_alloc for a T that is kept on the heap.
@@ -98,7 +98,7 @@ class LatestValue {
     (void)core_.wait_until(seen, {});
     return get(seen);
   }
-  // Waits as wait_changed() does. If `until` ended the wait, returns nothing and keeps `seen`.
+  // Waits as wait_changed() does. If `until` ended the wait, returns nothing; `seen` is unchanged.
   [[nodiscard]] std::optional<T> wait_changed_until(std::uint64_t& seen, const Until& until) {
     if (!core_.wait_until(seen, until)) return std::nullopt;
     return get(seen);

@@ -71,8 +71,8 @@ struct RuntimeMetrics {
   std::uint64_t parked_for_hour = 0;
   // False if the fibers were not counted, because another caller held their list for 0.1 s.
   bool is_counted = true;
-  // Both fields sample about a thousand fibers per second and worker. The latency is the time for
-  // which a fiber is runnable before it runs. The run time is the time until its next switch.
+  // Both fields sample about a thousand fibers per second on each worker. The latency is the time
+  // for which a fiber is runnable before it runs. The run time is the time until its next switch.
   Distribution scheduling_latency;
   Distribution run_time;
 };
@@ -117,9 +117,9 @@ struct Reading {
 };
 
 // Returns the metrics. The call takes time in proportion to the peak number of fibers: about 5 ms
-// for a million. Some spawns wait for locks that it holds. Counters never decrease, and ended
-// fibers never outnumber spawned fibers. Other relations between the numbers are exact only while
-// no fiber runs.
+// for a million. Meanwhile, some spawns wait for locks that the call holds. Counters never
+// decrease, and ended fibers never outnumber spawned fibers. Other relations between the numbers
+// are exact only while no fiber runs.
 // Context: fibers and plain threads; does not park.
 // Throws: std::bad_alloc, std::system_error.
 [[nodiscard]] Reading read();

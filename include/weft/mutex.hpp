@@ -11,7 +11,7 @@ namespace weft {
 // lock it on one thread and unlock it on another thread.
 // Context: fibers and plain threads; lock(), try_lock_until() and try_lock_for() park.
 // Ordering: unlock() synchronizes with the next lock().
-// Lifetime: the caller that has locked and unlocked the mutex last may destroy it.
+// Lifetime: the last caller to lock and unlock the mutex may destroy it.
 // Fairness: waiters are woken in FIFO order. Running callers may take a free mutex before a woken
 // waiter runs. If that waiter finds the mutex locked, the next unlock() passes the mutex to it.
 // Invariants
@@ -19,12 +19,12 @@ namespace weft {
 //       state_ is kLocked, with or without kWaiters; in unlock(), state_ may be kWaiters alone.
 //   I2  Under waiters_lock_, kWaiters is set whenever the list is not empty. The flag may stay set
 //       after the list has become empty; the next unlock() then checks the list.
-//   I3  The caller that has locked and unlocked the mutex last may destroy the mutex. After an
-//       unlock() has freed the mutex without waking a waiter, it does not access the mutex again.
+//   I3  The last caller to lock and unlock the mutex may destroy the mutex. After an unlock() has
+//       freed the mutex without waking a waiter, it does not access the mutex again.
 //       Unchecked: no assertion can observe the absence of an access.
 //   I4  While base::notes_lock_owners() is true, each new owner stores its number in owner_, under
 //       waiters_lock_. While a waiter is in the list, owner_ names the owner, or is 0 until the
-//       next owner has stored its number. Unchecked: an error would only falsify deadlock reports.
+//       next owner has stored its number. Unchecked: a wrong owner_ only affects deadlock reports.
 // An unlock() subtracts kLocked without a check for waiters. If there are waiters, state_ is then
 // kWaiters, and the mutex still belongs to the caller. It would be cheaper to free the mutex with a
 // store and then check for waiters, but the mutex might be destroyed before the check.

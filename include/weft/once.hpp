@@ -59,7 +59,7 @@ class Once {
   detail::WaitList waiters_ WEFT_GUARDED_BY(lock_);
 };
 
-// Calls `once`.call() with the syntax of std::call_once.
+// Calls once.call() with the syntax of std::call_once.
 // Context: as for Once::call().
 // Throws: what the function throws.
 template <class F, class... Arguments>

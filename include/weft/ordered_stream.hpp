@@ -107,7 +107,7 @@ class OrderedStream {
   }
 
   // Parks until every result has been delivered. No task can be submitted afterwards.
-  // Throws: what a task or the sink has thrown; if several have, the exception for the first task.
+  // Throws: the first exception, in the order of submission, that a task or the sink has thrown.
   void finish() {
     in_order_.close();
     (void)wait_for_deliverer({});

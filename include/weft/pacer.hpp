@@ -56,7 +56,7 @@ class Pacer {
 
   // Returns a callable that calls next() and then `callable`; the pacer must outlive the result. In
   // a pool, the wait in next() occupies a slot; to avoid this, call next() before submit().
-  // Throws: what moving `callable` throws.
+  // Throws: whatever the move constructor of `F` throws.
   template <std::invocable F>
   [[nodiscard]] auto pace(F callable) {
     return [this, callable = std::move(callable)]() mutable -> std::invoke_result_t<F&> {

@@ -35,9 +35,9 @@ namespace weft {
 // in the order of acceptance, unless SubmitOptions or OnFull::caller_runs change it. A task that
 // waits on its own pool frees its slot (release_when_blocked), so tasks that it waits for can run.
 //
-// A task that can be called with a std::stop_token receives one. close(Close::cancel) and
-// PoolTask::cancel() request a stop through it. Without options, a nothrow-movable callable of up
-// to 32 bytes needs memory only in the async functions, in run_until(), and for the first token.
+// A task that accepts a std::stop_token receives one. close(Close::cancel) and PoolTask::cancel()
+// request a stop through it. Without options, a pool allocates memory for a nothrow-movable
+// callable of up to 32 bytes only in the async functions, in run_until(), and for the first token.
 // Context: fibers, tasks of this pool and plain threads. run(), join(), the wait functions, the
 // destructor, and all functions that submit tasks, except the try_ functions, park.
 // Throws: join() and the wait functions throw std::system_error if a task of the pool calls them
@@ -74,9 +74,9 @@ class FiberPool : private detail::WrongPoolCalls {
   //
   // A refusal returns the error closed, full, timed_out, cancelled, too_many_waiting, empty_task,
   // too_heavy, or the reason why no worker could start (no_runtime, too_many_fibers,
-  // std::errc::not_enough_memory). A refused callable is unchanged, unless moving it may throw. A
-  // callable of more than 32 bytes needs memory, as in weft::go(). For tasks with options, the pool
-  // keeps up to 256 objects for reuse; a stop token or a timeout always needs memory.
+  // std::errc::not_enough_memory). A refused callable is unchanged, unless moving it may throw.
+  // Memory is allocated for a callable of more than 32 bytes, as in go(). For tasks with options,
+  // the pool keeps up to 256 objects for reuse; a stop token or a timeout always needs memory.
   // `until`, the task's deadline and a stop request for the task end the wait for room.
   // Throws: whatever a copy or move of the callable throws; std::bad_alloc if memory is exhausted;
   // std::invalid_argument if an option is invalid (what() names it).
@@ -119,7 +119,7 @@ class FiberPool : private detail::WrongPoolCalls {
     check(submit(options, std::forward<F>(callable)));
   }
 
-  // Submits each callable of a range. Without options, locks the pool once for each 16 tasks. Moves
+  // Submits each callable of a range. Without options, locks the pool once per 16 tasks. Moves
   // the callables of an rvalue container or of move iterators, and moves refused callables back;
   // copies all other callables. If a copy or move throws, earlier tasks may have been accepted.
   // Returns: the first refusal as `error`, and the number of tasks accepted before it as `value`.
@@ -264,7 +264,7 @@ class FiberPool : private detail::WrongPoolCalls {
   [[nodiscard]] bool join_until(const Until& until);
   // Returns whether the pool is closed; may be stale because of reopen().
   [[nodiscard]] bool is_closed_hint() const noexcept;
-  // Returns the token that tasks receive, for example to pass it to work that tasks start
+  // Returns the token that tasks receive, so that a task can pass it to work that it starts
   // elsewhere. After close(Close::cancel) and reopen(), the token is new; earlier tasks keep the
   // old token. Takes the pool's lock briefly. Returns an empty token if memory is exhausted.
   [[nodiscard]] std::stop_token stop_token() const noexcept;

@@ -22,9 +22,9 @@ enum class OnFull : std::uint8_t {
   block,        // Park until there is room, in FIFO order.
   reject,       // Return Errc::full.
   caller_runs,  // Run the task in the call to submit(), where it needs no slot.
-  drop_oldest,  // Drop the task that has been queued longest, as Close::discard does. A heavy task
-                // may replace several. Callers parked in submit_until() do not get the freed room.
-                // Return Errc::full if drops make no room, for example after a resize().
+  drop_oldest,  // Drop the task that has been queued longest, as Close::discard does. Drop several
+                // for a heavy task. Callers parked in submit_until() do not get the freed room.
+                // Return Errc::full if drops cannot free enough room, as after a resize().
 };
 
 // Selects what close() does with accepted tasks that have not started.
@@ -98,7 +98,7 @@ struct PoolOptions {
   // Receives statistics in a fiber of the pool, one call at a time, until the pool is closed and
   // its tasks have ended. The last call receives the final statistics, and join() waits for this
   // call. Within `call`, join() throws as it does in a task. If `call` throws, the logger gets a
-  // line. With this option, the constructor and reopen() also throw what weft::go() throws.
+  // line. If on_tick is set, the constructor and reopen() also throw what weft::go() throws.
   Tick on_tick = {};
   // Whether FiberPool::timings() measures how long tasks wait and run. If true, the pool reads the
   // clock three extra times for each task.
@@ -127,8 +127,8 @@ struct PoolStats {
   std::size_t in_callers = 0;  // Tasks that are running in submit() (OnFull::caller_runs).
   std::size_t queued = 0;      // Tasks accepted but not started.
   std::size_t blocked = 0;     // Callers parked in submit, for lack of room.
-  // How many of busy, released and queued are drain tasks. Each runs tasks of a sub-pool, which
-  // counts these tasks in its own statistics.
+  // The number of drain tasks that `busy`, `released` and `queued` include. Each runs tasks of a
+  // sub-pool, which counts these tasks in its own statistics.
   std::size_t in_sub_pools = 0;
   std::uint64_t submitted = 0;  // Tasks accepted so far.
   std::uint64_t completed = 0;  // Tasks that returned.

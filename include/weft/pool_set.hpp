@@ -94,7 +94,7 @@ class PoolSet : private detail::WrongPoolCalls {
   [[nodiscard]] FiberPool& at(std::uint64_t turn) noexcept {
     return pools_[static_cast<std::size_t>(turn % pools_.size())];
   }
-  // Returns a smaller number for a better pool, and 0 for the best possible pool.
+  // Returns the pool's rank. next() selects a pool of the lowest rank, and stops its search at 0.
   [[nodiscard]] std::uint64_t rank(FiberPool& pool) const noexcept {
     if (balance_ == Balance::round_robin) return pool.available_hint() > 0 ? 0 : 1;
     const PoolStats stats = pool.stats();

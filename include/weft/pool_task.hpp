@@ -29,7 +29,7 @@ class PoolTask {
     std::swap(job_, other.job_);
     return *this;
   }
-  // Drops the task's result but does not stop the task. A later exception goes to on_exception.
+  // Drops the result, but does not stop the task. Its later exception goes to on_exception.
   ~PoolTask() {
     if (job_ != nullptr) job_->release_reference();
   }
@@ -69,7 +69,7 @@ class PoolTask {
 };
 
 // Makes a select case that is ready once the task has ended or was cancelled. With an invalid
-// handle, the case is never ready. A task of the same pool frees its slot during the select.
+// handle, the case is never ready. If a task of the same pool selects, it frees its slot meanwhile.
 // Context, Throws: the same as for on_stop().
 template <class R, std::invocable Handler = detail::Nothing>
 [[nodiscard]] auto on_done(PoolTask<R>& task, Handler handler = {}) {

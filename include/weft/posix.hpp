@@ -31,14 +31,14 @@ struct ScopeOptions {
   Locks locks = Locks::strict;
 };
 
-// While a Scope exists, blocking calls to the C library, by any library, park the calling fiber.
-// It intercepts these calls: reads and writes on sockets and pipes, connect, accept, poll, select,
+// While a Scope exists, blocking calls to the C library, by any library, park the calling fiber. It
+// intercepts these calls: reads and writes on sockets and pipes, connect, accept, poll, select,
 // epoll_wait, sleeps, waitpid, getaddrinfo, gethostbyname, file opens and reads, fsync, and waits
 // on pthread condition variables and POSIX semaphores. The fiber stays on its thread, as with
 // this_fiber::Pin, and has its own values for pthread keys. this_fiber::until() can end a call with
 // ETIMEDOUT or ECANCELED. In a NoSwitch scope, or if the fiber holds a pthread lock without
-// Locks::carry, a call blocks the worker, and report() counts it. Scopes nest; Locks::carry of any
-// scope applies to all of them. A scope on a plain thread has no effect.
+// Locks::carry, a call blocks the worker, and report() counts it. Scopes nest; if any of them has
+// Locks::carry, it applies in all. A scope on a plain thread has no effect.
 // Context: the fiber or plain thread that makes a Scope must destroy it; the destructor may park.
 // Ordering: intercepted calls synchronize as they do on plain threads.
 class Scope {

@@ -48,7 +48,7 @@ struct Options {
 [[nodiscard]] Result<std::string> contention(const Options& options = {});
 
 // Works like contention(), but also records sleeps and waits for timers, descriptors, joins, events
-// and blocking(). It omits only waits of pool workers without a task, and waits for a stack.
+// and blocking(). It omits only idle pool workers, and waits for a stack.
 // Context, Errors, Throws: the same as for contention().
 [[nodiscard]] Result<std::string> blocked(const Options& options = {});
 

@@ -80,7 +80,7 @@ class TryAgain : public std::runtime_error {
   std::exception_ptr cause_;
 };
 
-// An attempt returns this type if it has a result even after a failure.
+// An attempt that can have a result even when it fails returns this type.
 template <class T>
 struct Attempt {
   T value;

@@ -20,7 +20,7 @@
 
 namespace weft {
 
-// Describes a fiber that has occupied its worker so long that other workers take over its queue.
+// Describes a fiber that has occupied a worker so long that others take over the worker's queue.
 struct StallReport {
   enum class Kind : std::uint8_t {
     blocked,  // The fiber is in a system call outside of weft.
@@ -57,9 +57,9 @@ struct RuntimeOptions {
   // the goal on, the runtime returns unused stacks and fiber records to the system. At the goal,
   // spawns throw Errc::too_many_fibers until the process uses less than 15/16 of the goal. The
   // monitor checks the usage at least every 10 ms, so up to workers x 1024 spawns may still
-  // succeed. 0 means 7/8 of the control group's limit (memory.max, memory.high), if there is one;
-  // spawns then throw only if fiber records and one page for each stack use at least an eighth of
-  // the goal. SIZE_MAX means no goal. Requires a monitor.
+  // succeed. 0 means 7/8 of the control group's limit (memory.max, memory.high), if there is one.
+  // With this default, spawns throw only if fibers use at least an eighth of the goal for their
+  // records and for one page of each stack. SIZE_MAX means no goal. Requires a monitor.
   std::size_t memory_goal = 0;
   // Receives exceptions that leave detached fibers. If empty, the process ends (std::terminate)
   // with the throwing stack intact.
@@ -68,7 +68,7 @@ struct RuntimeOptions {
   // dlclose(). It passes each fault to the previous handler, but reports an overflow first. A
   // handler that is installed later must call weft's handler.
   bool report_overflow = true;
-  // Receives a report of a deadlock: fibers exist, but none can ever run again. No fiber is waiting
+  // Receives a report of a deadlock: fibers exist, but none can run again, because none is waiting
   // for a timer or a descriptor, and each plain thread is waiting in weft without a deadline. There
   // are no false alarms; detection takes at least 0.1 s. A shortage of stacks is reported if no
   // fiber has run for 5 s, even if threads are running. If empty, the report goes to stderr and the
@@ -77,8 +77,8 @@ struct RuntimeOptions {
   std::function<void(std::string_view report)> on_deadlock = {};
   // Receives one report of each cycle of fibers that wait for each other, even if others run.
   // Cycles include only waits without a deadline or stop token: joins (JoinHandle, WaitGroup,
-  // TaskGroup) and lock waits (Mutex, SharedMutex). The report shows each fiber's calls; it is a
-  // false alarm only if a fiber unlocks another's lock. The monitor searches for cycles every
+  // TaskGroup) and lock waits (Mutex, SharedMutex). The report shows each fiber's calls. It is a
+  // false alarm only if a fiber unlocks another fiber's lock. The monitor searches for cycles every
   // minute, and once when all workers have been asleep for 0.5 s. With more than 5000 such waits,
   // it does not search. The handler must not block the monitor's thread. If empty, stderr is used.
   std::function<void(std::string_view report)> on_partial_deadlock = {};
@@ -136,7 +136,7 @@ struct RuntimeStats {
   std::uint64_t stalls_busy = 0;     // Stalls in which the fiber was computing.
   std::uint64_t spare_workers = 0;   // Spare workers that are now replacing stalled workers.
   std::uint64_t stacks_carved = 0;   // Stacks that have been set up, in use or not.
-  // Stacks of stacks_carved whose memory has not been returned to the system.
+  // The part of stacks_carved whose memory has not been returned to the system.
   std::uint64_t stacks_resident = 0;
   std::uint64_t record_bytes = 0;  // Memory of fiber records.
   // Threads that run calls of weft::blocking, or are available for such calls.
@@ -294,8 +294,8 @@ class RuntimeScope {
 // Throws: whatever Runtime::dump() throws.
 void dump_fibers(std::ostream& out);
 
-// Runs `main` as a fiber of a new Runtime, waits for this and all other fibers, and reports as
-// ~Runtime() does. Returns the result of `main`.
+// Runs `main` as a fiber of a new Runtime, and waits until all fibers of that runtime have ended.
+// Lists fibers that remain after 5 s, as ~Runtime() does. Returns the result of `main`.
 // Context: plain threads; blocks the thread.
 // Throws: whatever Runtime() and Runtime::run() throw.
 // Ordering: the same as for Runtime::run().

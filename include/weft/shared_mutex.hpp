@@ -21,8 +21,8 @@ namespace weft {
 //   I1  state_ is the sum of kWriter or kReader for each owner, plus the flags kWaiters and kNoted.
 //   I2  kWaiters is set whenever the list is not empty, and only while the mutex has an owner.
 //       kWaiters changes under waiters_lock_ only.
-//   I3  While kWaiters is set, a caller becomes an owner, or the last owner leaves, only under
-//       waiters_lock_.
+//   I3  While kWaiters is set, only code that holds waiters_lock_ makes a caller an owner, or
+//       removes the last owner.
 //   I4  After an unlock has freed the mutex without waking a waiter, it does not access the mutex
 //       again. Unchecked: the absence of an access cannot be observed.
 //   I5  An owner that records itself has set kNoted first, and no unlock takes the fast path while

@@ -56,9 +56,9 @@ struct Options {
   // Report::is_complete is false.
   std::uint64_t max_schedules = 1'000'000;
   // The number of a host's fibers that may interleave, as if a host had this many workers. Another
-  // fiber starts once one of these waits, yields or has run for 10 ms. 0 means all fibers.
+  // fiber starts once one of these fibers waits, yields or has run for 10 ms. 0 means all fibers.
   unsigned workers = 0;
-  // The time that each turn of a fiber takes, so that a loop that only checks the time ends.
+  // The virtual time that each turn of a fiber takes. It lets loops that poll the clock end.
   std::chrono::nanoseconds turn_time = std::chrono::microseconds(1);
   // A run that exceeds one of these limits fails, because it would probably never end.
   std::chrono::nanoseconds time_limit = std::chrono::hours(24 * 366);
@@ -183,7 +183,7 @@ class World {
   // Ends the host as crash() does, but peers detect the end only when they send to the restarted
   // host. Files lose unsynced data, as on a journaling file system.
   void power_off(std::string_view name);
-  // Starts `main` again; if the host still runs, it crashes first.
+  // Starts `main` again. A host that is still running crashes first.
   void restart(std::string_view name);
   // Suspends the host's fibers until go_on(); its sockets still receive data.
   void stop(std::string_view name);
@@ -214,8 +214,8 @@ class World {
   // Throws: std::invalid_argument for a number out of range, and for the host "world".
   void clock_drift(std::string_view name, double parts_per_million);
   // Makes calls of the host's fibers fail at random. The story shows each fault.
-  // Throws: std::invalid_argument for the host "world", and std::logic_error if the program has its
-  // own operator new, both only if `faults.memory` is above 0.
+  // Throws: if `faults.memory` is above 0, std::invalid_argument for the host "world", and
+  // std::logic_error if the program has its own operator new.
   void fail_calls(std::string_view name, const CallFaults& faults);
   // Moves the host's wall clock forwards or back. weft::WallClock and HTTP dates then change.
   void clock_jump(std::string_view name, std::chrono::nanoseconds by);
@@ -250,7 +250,7 @@ class World {
   // Returns the network, for settings such as latency and loss.
   [[nodiscard]] Network& network() noexcept { return network_; }
 
-  // Injects faults, which the story shows, at random moments in the current hosts and between them.
+  // Injects faults at random moments, in and between the current hosts. The story shows each fault.
   void disturb(const Disturbance& wanted);
 
   // Calls `action` after `delay` in a new fiber of the caller's host. Leak checks ignore the fiber.
@@ -274,8 +274,8 @@ class World {
 // Runs `body` once for each seed, each time in a new world, and returns when all runs have passed.
 // Concurrent calls run one after another. A run fails if a check() is false, an exception leaves a
 // fiber, a fiber starves, or the thread sanitizer reports a data race. A run also fails if fibers
-// or descriptors of the body remain after Options::grace, or if a host without fibers has
-// descriptors then. A deadlock, a call that the simulation refuses, and a run beyond time_limit or
+// or descriptors of the body remain after Options::grace, or if a host without fibers still has
+// open descriptors. A deadlock, a call that the simulation refuses, and a run beyond time_limit or
 // max_turns are failures, too. Fibers that remain never run again, and their objects leak.
 // Context: plain threads; blocks the thread.
 // Throws: Failure, std::system_error, std::invalid_argument, std::logic_error, std::runtime_error.
@@ -284,7 +284,7 @@ Report explore(const Options& options, const std::function<void(World&)>& body);
 // Context, Throws: the same as for explore().
 void run(const std::function<void()>& body, Options options = {});
 // Works like explore(), but runs each seed twice. Throws a Failure with the first decision that
-// differs and all fibers' call stacks at that moment. If only the stories differ, it shows both.
+// differs and the call stacks of all fibers, or with both stories if only the stories differ.
 // Context, Throws: the same as for explore().
 Report check_determinism(const Options& options, const std::function<void(World&)>& body);
 

@@ -49,7 +49,7 @@ class SingleFlight {
 
   // Parks until the run for `key` has ended; begins a run if there is none. Returns a copy of the
   // result.
-  // Throws: also what callable, go() and copies of key, callable and result throw; std::bad_alloc.
+  // Throws: also what callable, go(), or a copy of key, callable or result throws; std::bad_alloc.
   template <std::invocable F>
   [[nodiscard]] Value run(const Key& key, F&& callable) {
     return *run_until(key, {}, std::forward<F>(callable));

@@ -1,4 +1,4 @@
-// Turns a signal that ends the program into a stop request.
+// Turns a signal that would end the program into a stop request.
 #pragma once
 
 #include <csignal>

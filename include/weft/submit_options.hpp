@@ -58,8 +58,8 @@ struct SubmitOptions {
   // The number of slots that the task uses; in the queue it counts as that many tasks. At least 1.
   // A task with a weight above the capacity is refused (Errc::too_heavy). No later task of the same
   // priority overtakes a task that does not fit yet. If the capacity shrinks below the weight, the
-  // task runs alone. A task of a sub-pool uses the same number of slots in each parent, after the
-  // tasks that were already waiting there. A parent with fewer slots runs the task alone.
+  // task runs alone. A task of a sub-pool also needs this many slots in each parent, where it
+  // queues behind tasks that were already waiting. A parent with fewer slots runs the task alone.
   std::size_t weight = 1;
   // A stop request drops a task that has not begun, as PoolTask::cancel() does. A running task
   // receives the request through its token. The request also ends a wait for room

@@ -77,9 +77,9 @@ class TaskGroup : private detail::WrongGroupCalls {
   TaskGroup& operator=(const TaskGroup&) = delete;
 
   // Starts a task. While `max_running` tasks are running, callers park in FIFO order. If the pool
-  // is full after that, its on_full applies. A task of the group, or of a nested group, does not
-  // park at the limit: the group queues the new task. When a task of the group ends, it runs a
-  // queued task before waiting spawns continue.
+  // then has no room for the task, PoolOptions::on_full applies. A task of the group, or of a
+  // nested group, does not park at the limit: the group queues the new task. When a task of the
+  // group ends, it runs a queued task before waiting spawns continue.
   // Throws: whatever weft::go() or FiberPool::go() throws. A refused `task` is unchanged.
   template <detail::GroupTask F>
   void spawn(F&& task) {
@@ -92,9 +92,9 @@ class TaskGroup : private detail::WrongGroupCalls {
   Accepted spawn_or_refuse(F&& task) {
     return start(detail::Room::as_configured, {}, std::forward<F>(task));
   }
-  // Works like spawn(), but requires a pool and takes options. A task's std::stop_token receives
-  // requests from the option `stop`, the timeout and the end of the context. The options have
-  // no effect on a task that the group queues at its limit.
+  // Works like spawn(), but requires a pool and takes options. A task's std::stop_token receives a
+  // stop request from the option `stop`, at the timeout, and when the group's context ends. The
+  // options have no effect on a task that the group queues at its limit.
   // Throws: std::invalid_argument if there is no pool; whatever FiberPool::submit() throws.
   template <detail::GroupTask F>
   void spawn(const SubmitOptions& options, F&& task) {
@@ -119,8 +119,8 @@ class TaskGroup : private detail::WrongGroupCalls {
     return start_with(options, detail::Room::now, {}, std::forward<F>(task));
   }
   // Starts a task; `until` limits the wait for room in the group and in the pool. Returns
-  // Errc::timed_out or cancelled, or the refusal of FiberPool::submit_until(). Tasks of the group
-  // do not wait at the limit: the group queues the new task.
+  // Errc::timed_out or cancelled, or the refusal of FiberPool::submit_until(). If a task of
+  // the group, or of a nested group, calls it at the limit, the group queues the new task.
   template <detail::GroupTask F>
   Accepted spawn_until(const Until& until, F&& task) {
     return start(detail::Room::awaited, until, std::forward<F>(task));
@@ -259,7 +259,7 @@ class TaskGroup : private detail::WrongGroupCalls {
     TaskGroup& group;
     std::optional<F> task;
   };
-  // Lives during a submit, and makes joiners wait (a unit of running_). A task destroyed before it
+  // Adds 1 to running_ while a task is being submitted, so joiners wait. A task destroyed before it
   // runs counts as dropped; if the pool refused it, the destructor corrects dropped_.
   class Booking {
    public:
@@ -301,7 +301,7 @@ class TaskGroup : private detail::WrongGroupCalls {
     };
     return detail::submit_with_source(std::forward<F>(task), submit);
   }
-  // Submits the task with a permit. If none is free, fails, waits or calls start_behind().
+  // Submits the task with a permit. If no permit is free, fails, waits or calls start_behind().
   template <class F, class Submit>
   Accepted start(detail::Room room, const Until& until, F&& task, Submit submit) {
     if (is_limited() && !permits_.try_acquire()) {
@@ -313,7 +313,7 @@ class TaskGroup : private detail::WrongGroupCalls {
     }
     return admit(std::forward<F>(task), submit);
   }
-  // Queues the task if it can. The caller is a task of this or a nested group; no permit is free.
+  // Queues the task if it can. Called by a task of this or a nested group if no permit is free.
   template <class F, class Submit>
   Accepted start_behind(const Until& until, F&& task, Submit submit) {
     using Push = detail::GroupQueue::Push;

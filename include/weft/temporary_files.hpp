@@ -10,7 +10,7 @@
 namespace weft::files {
 
 struct TemporaryOptions {
-  // The directory of the new path. If empty, the value of the variable TMPDIR, or else "/tmp".
+  // The directory of the new path. If this is empty, the path is in $TMPDIR, or else in "/tmp".
   std::string folder = {};
   // The name is `prefix`, random letters and digits, and `suffix`.
   std::string prefix = "weft-";

@@ -201,8 +201,8 @@ DelayedCall call_after(std::chrono::duration<Rep, Period> duration, F&& callable
   return call_at(Deadline::after(duration), std::forward<F>(callable));
 }
 
-// Works like call_at(), but at `deadline`, a fiber starts a second one with `options`; the second
-// runs `callable`. The characters of `options.name` must stay valid until then.
+// Works like call_at(), but the fiber that starts at `deadline` starts a second fiber with
+// `options`, which runs `callable`. The characters of `options.name` must stay valid until then.
 // Context, Throws: as for go(). If starting the second fiber throws, the exception is handled like
 // one that leaves a detached fiber.
 template <std::invocable F>

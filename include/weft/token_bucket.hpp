@@ -41,7 +41,7 @@ class TokenBucket {
   TokenBucket(const TokenBucket&) = delete;
   TokenBucket& operator=(const TokenBucket&) = delete;
 
-  // Takes `count` tokens if the bucket has them and no caller is waiting; else returns false.
+  // Takes `count` tokens and returns true if the bucket has them and no caller is waiting.
   [[nodiscard]] bool try_take(std::uint64_t count = 1);
   // Parks until earlier callers have their tokens, then until it can take `count` tokens.
   void take(std::uint64_t count = 1) { (void)take_until({}, count); }

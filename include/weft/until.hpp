@@ -18,7 +18,7 @@ namespace weft {
 //
 //   task.wait_until(50ms);
 //
-// An Until ends only waits. After its deadline or a stop request, a call that can finish without a
+// An Until only ends waits. After its deadline or a stop request, a call that can finish without a
 // wait still succeeds; any other call fails at once. A duration is measured from the construction
 // of the Until. Use Until only as a parameter type. It stores a stop_token passed as an rvalue,
 // such as source.get_token(). It stores only the address of an lvalue, which must outlive the call.

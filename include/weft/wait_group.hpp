@@ -21,7 +21,7 @@ namespace weft {
 //   I2  The waiter bit is set and cleared under waiters_lock_ only.
 //   I3  A caller that brings the count to 0 with the bit set locks waiters_lock_, wakes all waiters
 //       and clears the bit. While the bit is set, at least one waiter remains and keeps the group
-//       alive. Unchecked: no function knows both the waiter and the waker.
+//       alive. Unchecked: no function can access both the waiter and the waker.
 // Order
 //   [count]  done() subtracts (acq_rel) -> wait() loads 0 (acquire): wait() sees all finished work.
 class WaitGroup {

@@ -4,9 +4,9 @@
 // with a capacity of 1, the task would wait forever. The task therefore gives the slot back, and
 // does not count as running. After its wait, it takes a free slot, or the next slot that becomes
 // free, before queued tasks. At most `capacity` tasks run at any time, and the queue never exceeds
-// its capacity. A task with a weight above 1 gives all its slots back, and later takes the same
-// number at once. While the task waits for these slots, no other task starts, and the room for new
-// tasks is reduced by that number. Otherwise light tasks could keep the heavy task waiting forever.
+// its capacity. A task with a weight above 1 gives back all its slots, and later takes the same
+// number in one step. While the task waits for these slots, no other task starts, and the room for
+// new tasks is reduced by that number. Otherwise light tasks could keep this task waiting.
 #include <weft/detail/blocking_scope.hpp>
 #include <weft/detail/pool_job.hpp>
 

@@ -15,8 +15,9 @@ class WorkerObjects;
 // While this object exists, the caller is registered as a worker of `core`. The object is on the
 // caller's stack, as a node in the list of the caller's FiberLocal values. A registration costs
 // nothing per task, because a worker registers once. Only tasks that may park, or that submit on
-// the slow path, read the registration. A drain task registers its fiber, a worker of the parent,
-// also for the sub-pool. A fiber or thread that runs a task in submit() registers without a slot.
+// the slow path, read the registration. The fiber of a drain task is a worker of the parent, and is
+// also registered for the sub-pool. A fiber or thread that runs a task in submit() registers
+// without a slot.
 class Registration : private detail::LocalNode {
  public:
   enum class Slot : std::uint8_t { held, none };

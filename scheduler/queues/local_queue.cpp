@@ -21,7 +21,7 @@ namespace {
 
 }  // namespace
 
-// Only visits and steals use the time, so a queue that is not open records no time.
+// The time matters only to thieves, so a queue that is not open to them records no time.
 void LocalQueue::stamp(Fiber& fiber) const noexcept {
   if (is_open() && has_started(fiber)) fiber.set_ready_since(time_);
 }
@@ -82,8 +82,8 @@ void LocalQueue::spill() noexcept {
   if (!unstarted.is_empty()) unstarted_.push_newest(*unstarted.first);
 }
 
-// Fibers from the victim's ring usually go first, because their recorded time is from an earlier
-// wait, or they have none.
+// Fibers from the victim's ring usually go before this queue's waiting fibers, because any time
+// that they recorded is from an earlier wait.
 void LocalQueue::take_over(Chain stolen) noexcept { waiting_.merge(fill_ring(stolen), time_); }
 
 // Appends a chain of new fibers to the queue; null means an empty chain.
@@ -95,7 +95,7 @@ void LocalQueue::adopt(Fiber* chain) noexcept {
   }
 }
 
-// The ring is empty, so it has room for a chain, which is at most half as long. A refill takes so
+// The ring is empty, so it has room for a chain, which fills at most half of it. A refill takes so
 // few waiting fibers that the prefetched part of their stacks is still in the innermost cache when
 // they run.
 Fiber* LocalQueue::refill() noexcept {

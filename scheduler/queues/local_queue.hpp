@@ -17,9 +17,9 @@ namespace weft::scheduler {
 
 // Has four places for fibers, which the worker checks in this order:
 //
-//   Next: the fiber that was woken last, because the data that it waits for is hot in the cache. A
-//   later wake moves it to the end of the queue. While other fibers wait, the worker runs no two
-//   next fibers in succession: it moves the second to the end as well.
+//   Next: the fiber that was woken last, because the data that it waited for is hot in the cache. A
+//   later wake moves it to the end of the queue. While other fibers wait, the worker never runs two
+//   fibers from this place in a row: it moves the second fiber to the end as well.
 //
 //   Ring: a FIFO with room for 256 fibers of all kinds.
 //
@@ -28,8 +28,8 @@ namespace weft::scheduler {
 //   that the order stays FIFO with any number of ready fibers.
 //
 //   Unstarted: chains of new fibers that a full ring spilled, or that were spawned while fibers
-//   waited. The worker takes the newest chain first. This order walks a tree of fibers nearly depth
-//   first, so few fibers are parked at a time. reach_oldest() gradually serves the oldest chains.
+//   waited. The worker takes the newest chain first. It thus walks a tree of fibers nearly depth
+//   first, so that few are parked at a time. reach_oldest() gradually serves the oldest chains.
 //
 // An empty ring is filled with waiting fibers or, if there are none, with the newest chain.
 // Invariants
@@ -130,8 +130,8 @@ class LocalQueue {
   // so that it walks a tree of fibers depth first. Returns an upper bound on the number of fibers.
   std::size_t steal_chain(LocalQueue& victim) noexcept;
   // Takes the older half of the victim's ring, but at most `most` fibers; returns their number.
-  // The stolen fibers usually go before this queue's waiting fibers, because fibers without a
-  // recorded time count as oldest. If no fiber is waiting, they alternate with this ring's fibers.
+  // The stolen fibers usually go before this queue's waiting fibers, because any time that they
+  // recorded is from an earlier wait. If no fiber waits, they alternate with this ring's fibers.
   std::size_t steal_ring(LocalQueue& victim, std::size_t most = RunQueue::kCapacity) noexcept;
   // Takes the victim's next fiber, if there is one, and returns the number of taken fibers.
   std::size_t steal_next(LocalQueue& victim) noexcept;
@@ -152,8 +152,8 @@ class LocalQueue {
 
   // --- By the monitor ---
 
-  // Opens the queue to thieves. Returns false while the owner is inside inside(), or if the system
-  // cannot execute a barrier on all threads; the monitor may then try again.
+  // Opens the queue to thieves. Returns false while the owner is executing inside() or if the
+  // system cannot execute a barrier on all threads; the monitor may then try again.
   [[nodiscard]] bool try_open() noexcept;
 
   // --- Any thread may call these; the results may be stale ---

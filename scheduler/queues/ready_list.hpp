@@ -27,7 +27,7 @@ struct Chain {
 };
 
 // An unbounded FIFO that never allocates. Any thread may call any function except merge(). A lock
-// guards the list, and one lock operation suffices to take many fibers.
+// guards the list. take() acquires the lock once and can remove many fibers.
 class ReadyList {
  public:
   // The maximum number of fibers that one call to take() visits under the lock.
@@ -59,7 +59,7 @@ class ReadyList {
   }
 
   detail::SpinLock lock_;
-  Chain chain_ WEFT_GUARDED_BY(lock_);  // The member count_ replaces the chain's count.
+  Chain chain_ WEFT_GUARDED_BY(lock_);  // Its count is unused; count_ holds the length.
   detail::Atomic<std::size_t> count_{0};
 };
 

@@ -74,7 +74,7 @@ class RunQueue {
 
  private:
   using Slot = detail::Atomic<fibers::Fiber*>;
-  // The number of fibers among which take_recent() searches; most forks have fewer children.
+  // take_recent() examines at most this many fibers, because most forks have fewer children.
   static constexpr std::uint32_t kReach = 16;
   // The amount that withdraw() adds to head_. The lower half of head_ counts the fibers that were
   // taken at the front; the upper half counts withdrawals, and overflows of the lower half.
@@ -94,8 +94,8 @@ class RunQueue {
   alignas(base::kCacheLine) detail::Atomic<std::uint32_t> tail_{0};  // written by the owner
   // Relaxed: see share().
   detail::Atomic<bool> shared_;
-  // Relaxed: [tail] orders the write of a slot before its reads, and [head] orders these reads
-  // before the next write. A thief that has read a stale slot cannot move head_ (I3).
+  // Relaxed: tail_ publishes each slot that the owner writes [tail], and head_ tells the owner
+  // which slots it may overwrite [head]. A thief that has read a stale slot cannot move head_ (I3).
   alignas(base::kCacheLine) std::array<Slot, kCapacity> slots_{};
 };
 
@@ -114,7 +114,7 @@ inline bool RunQueue::move_head(std::uint64_t& head, std::uint64_t to) noexcept 
   if (is_shared()) {
     return head_.compare_exchange_weak(head, to, detail::release, detail::relaxed);  // [head]
   }
-  head_.store(to, detail::relaxed);  // Relaxed: before share(), head_ is only a hint for others.
+  head_.store(to, detail::relaxed);  // Relaxed: before share(), only the owner relies on head_.
   return true;
 }
 

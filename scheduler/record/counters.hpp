@@ -8,8 +8,8 @@ namespace weft::scheduler {
 
 // A count that only one worker writes; any thread may read it.
 // Order
-//   [count]  add_one() stores value_ (release) -> get() loads it (acquire): Shared::live() then
-//            counts each finished fiber also as spawned.
+//   [count]  add_one() stores value_ (release) -> get() loads it (acquire): if Shared::live()
+//            counts a fiber as finished, it also counts that fiber as spawned.
 class Counter {
  public:
   void add_one() noexcept { add(1); }

@@ -48,12 +48,12 @@ class Durations {
 // Follows one fiber at a time, and about 1000 fibers per second. A sample begins when the worker
 // next makes a fiber runnable, and ends when the fiber has run and left the worker. The sampler
 // reads the clock only when the fiber becomes runnable, runs and leaves. It adds only one branch to
-// the hot paths. If a thief may have stolen the fiber, both workers follow it. The worker on which
-// the fiber runs records the sample. Owner: the worker, unless a comment names another owner.
+// the hot paths. If a thief may have stolen the fiber, the thief's sampler can follow it too. The
+// worker that runs the fiber records the sample. Owner: the worker, unless a comment names another.
 // Order
 //   [sample]  ready() stores fiber_ (release) -> a thief's adopt() loads it (acquire): the thief
-//             sees ready_since_. The worker that runs the fiber sets fiber_ to null (acq_rel). Then
-//             only the worker that owns this sampler changes fiber_.
+//             sees ready_since_. The worker that runs the fiber sets fiber_ to null (acq_rel).
+//             While fiber_ is null, only the worker that owns this sampler changes it.
 class Sampler {
  public:
   [[nodiscard]] bool is_due(std::int64_t now) const noexcept { return now >= next_; }

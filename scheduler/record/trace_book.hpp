@@ -35,7 +35,7 @@ struct TraceEvent {
 // Invariants
 //   I1  Only the owner adds events. head_ is the number of events that it has added so far.
 //   I2  While the owner writes event n, it overwrites event n - size_.
-//       Unchecked: a reader finds out only after it has read an event whether it was overwritten.
+//       Unchecked: a reader must read an event before it can tell whether the event is intact.
 // Order
 //   [slot]  put() stores each word (release) -> read() loads it (acquire): if the word is from a
 //           later event, read() then loads a later head_ too, and drops the event that it has read.
@@ -55,8 +55,8 @@ class TraceRing {
                                std::uint64_t{event.reason} << 8 | std::uint64_t{event.extra} << 32;
     slot[0].store(event.ticks, detail::release);  // [slot]
     slot[1].store(what, detail::release);         // [slot]
-    // There is no loop here. If the compiler did not unroll it, the event would first be stored in
-    // a temporary object on the stack.
+    // These stores are not written as a loop. If the compiler did not unroll such a loop, it would
+    // first store the event in a temporary object on the stack.
     static_assert(TraceEvent::kWords == 4);
     slot[2].store(event.words[0], detail::release);  // [slot]
     slot[3].store(event.words[1], detail::release);  // [slot]
@@ -117,7 +117,7 @@ class TraceWriter {
 // worker, rounded up to a power of two, at least 64. Throws std::bad_alloc.
 void start_tracing(std::size_t events_per_worker);
 void stop_tracing() noexcept;
-// The next three functions serve events that no worker records, while is_tracing() is true.
+// These functions record events that no worker records. Call them only if is_tracing() is true.
 void trace_from_outside(const TraceEvent& event) noexcept;
 // Records a spawn or a wake that no worker records. Must be called before the fiber is published.
 void trace_fiber_from_outside(detail::TraceKind kind, const fibers::Fiber& fiber) noexcept;

@@ -9,10 +9,10 @@ namespace weft::scheduler {
 // Counts the process's threads that are parked in the library. Only a running fiber or thread can
 // end such a wait; a deadline or the kernel cannot. The thread that writes dumps also counts as
 // parked, because it wakes no fiber. The counters only grow. If two successive calls of read()
-// return equal values, both counters therefore had these values at one moment. The count is never
-// too high: a thread counts itself just before it sleeps, and its waker subtracts the thread before
-// the wake. Any thread may call the functions. The counters share a cache line, which a thread
-// writes only when it also makes a system call.
+// return equal values, both counters therefore had these values at the same moment. No thread is
+// counted while it may wake a fiber: begin() is called just before the thread sleeps, and end()
+// before it continues. Any thread may call the functions. The counters share a cache line, which a
+// thread writes only when it also makes a system call.
 // Order
 //   [parked]  begin() increments begun_ (release) -> read() loads it (acquire): read() then sees
 //             all earlier actions of the thread, such as its calls to end().
@@ -22,14 +22,14 @@ class ParkedThreads {
     std::uint64_t begun;
     std::uint64_t ended;
     friend bool operator==(const Counts&, const Counts&) = default;
-    // The difference wraps below 0 if a waker has already subtracted a thread that has not yet
-    // counted itself.
+    // The result wraps around if a waker has called end() for a thread that has not yet called
+    // begin().
     [[nodiscard]] std::uint64_t parked() const noexcept { return begun - ended; }
   };
 
   // A thread calls it immediately before it sleeps.
   static void begin() noexcept { begun_.fetch_add(1, detail::release); }  // [parked]
-  // A waker calls it before it wakes the thread. In Quiescence, a thread calls it after its sleep.
+  // A waker calls it before it wakes the thread. In Quiescence, the woken thread itself calls it.
   static void end() noexcept { ended_.fetch_add(1, detail::release); }  // [parked]
   [[nodiscard]] static Counts read() noexcept {
     const std::uint64_t begun = begun_.load(detail::acquire);  // [parked]

@@ -33,7 +33,7 @@ void announce_from_outside(Shared& shared) noexcept {
   wake_one(shared);
 }
 
-// If any worker sleeps, ensures that a sleeping worker holds the watch, sleeps at most until
+// If any worker is asleep, ensures that a sleeping worker holds the watch, sleeps at most until
 // `moment`, and sees the events of the event source. Awake workers and the monitor call it
 // regularly, without a fence. In any other case, a full fence must precede the call.
 template <class Shared>
@@ -115,7 +115,7 @@ template <class Worker>
   detail::full_fence();                                                 // D3 [watch]
   const Deadline rises = std::min(told, worker.earliest_event(limit));  // D4
   const bool waits_in_source = sees_events || shared.watches_events();
-  // No thread needs to see this store. The store only avoids a needless wake for an event that the
+  // Correctness does not require this call. It only avoids a needless wake for an event that the
   // holder has just seen.
   watch.set_limit(rises.nanoseconds(), waits_in_source);
   const bool awake = worker.wait_for_events(rises, waits_in_source);

@@ -48,7 +48,7 @@ class Watch {
 
  private:
   alignas(base::kCacheLine) detail::Atomic<int> holder_{kNobody};
-  // Relaxed: the [watch] fences order all accesses to the next two members.
+  // Relaxed: the full fences of order [watch] also order the accesses to the next two members.
   detail::Atomic<std::int64_t> limit_{std::numeric_limits<std::int64_t>::max()};
   detail::Atomic<bool> sees_events_{false};
 };

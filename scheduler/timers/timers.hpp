@@ -31,8 +31,8 @@ struct Timer {
   std::uint8_t level = 0;
   std::uint8_t slot = 0;
   bool linked = false;
-  // True if the waker's fiber heads a list of the fibers that sleep until this tick. Fiber::next
-  // links the list.
+  // True if the waker's fiber heads a list of the fibers that sleep until this tick. The list is
+  // linked through Fiber::next.
   bool leads = false;
 };
 
@@ -40,11 +40,11 @@ struct Timer {
 // constant time, whether ten or a million timers are pending. A tick is 65.5 us, close to the
 // kernel's timer slack. Deadlines are rounded up to the next tick, so no timer fires early. Level n
 // has 64 slots of 64^n ticks each. Only the owning worker adds timers. Any thread may cancel a
-// timer, because its fiber may have moved. Any thread may expire timers, because the owning worker
-// may be busy. A spin lock, mostly uncontended, guards all fields. A timer is on its fiber's stack,
-// and the stack of a sleeping fiber is usually not in the cache. Fibers that begin to sleep in
-// quick succession, and have the same wakeup tick, therefore share the first fiber's timer. The
-// records of the other fibers form a chain behind the record of the first.
+// timer, because its fiber may have moved to another worker. Any thread may expire timers, because
+// the owning worker may be busy. A spin lock, mostly uncontended, guards all fields. A timer is on
+// its fiber's stack, and the stack of a sleeping fiber is usually not in the cache. Fibers that
+// begin to sleep in quick succession, and have the same wakeup tick, therefore share the first
+// fiber's timer. The records of the other fibers form a chain behind the record of the first.
 // Invariants
 //   I1  Every linked timer has tick > now_. Its level is the number of the highest 6-bit group in
 //       which its tick differs from now_.
@@ -72,8 +72,8 @@ class Timers {
   bool add_sleep(Timer& timer, Deadline deadline) noexcept;
   // Adds `fiber` to the chain of fibers that sleep until the same tick, so that `fiber` needs no
   // timer. Returns false if there is no such chain, if another thread holds the lock, or if the
-  // process is a simulation. The function calls no other function, so it needs no stack frame. It
-  // runs on the next fiber's stack, where the memory below the existing frames is probably cold.
+  // process is a simulation. After the fiber has parked, this call runs on the next fiber's
+  // stack, whose memory is probably cold. The function makes no calls, so it needs no stack frame.
   [[nodiscard]] bool try_follow(fibers::Fiber& fiber, Deadline deadline) noexcept;
   // Does nothing if the timer has fired. Afterwards the timer's memory may be reused.
   void cancel(Timer& timer) noexcept;

@@ -21,7 +21,7 @@ inline bool Timers::follow(fibers::Fiber& fiber, std::uint64_t tick) noexcept {
 }
 
 inline bool Timers::try_follow(fibers::Fiber& fiber, Deadline deadline) noexcept {
-  // In a simulation, a function call must convert the deadline, so add_sleep() adds the fiber.
+  // A simulation converts a deadline with a function call, so only add_sleep() adds the fiber.
   if (detail::simulated() != nullptr || !lock_.try_lock()) return false;
   const bool follows = follow(fiber, tick_after(deadline.nanoseconds()));
   lock_.unlock();

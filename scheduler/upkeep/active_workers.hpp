@@ -15,7 +15,7 @@ class ActiveWorkers {
  public:
   struct Setting {
     unsigned workers = 1;     // The initial number.
-    unsigned most = 0;        // The largest usual number; 0: the usual number stays `workers`.
+    unsigned most = 0;        // The largest usual number; 0 fixes the usual number at `workers`.
     unsigned processors = 1;  // The number of usable processors.
   };
   explicit ActiveWorkers(const Setting& setting) noexcept

@@ -90,8 +90,8 @@ class WatchPauses {
     schedule(pause_ * 2 < tuning::kLongestDeadlockPause ? pause_ * 2
                                                         : tuning::kLongestDeadlockPause);
   }
-  // Postpones the search past `until`, when a timer is due. An earlier search would find no
-  // deadlock, because the timer may still wake a fiber.
+  // Postpones the search until after `until`, the time at which a timer is due. An earlier search
+  // would find no deadlock, because the timer may still wake a fiber.
   void put_off(Deadline until) noexcept {
     const Deadline last =
         Deadline::at_nanoseconds(Deadline::never().nanoseconds() - tuning::kFirstDeadlockPause);

@@ -29,7 +29,7 @@ class Sentinel {
     forget_frames_below(here);
     detail::end_with_thread();
   }
-  // Sets the address of the ExitWatch's frame, and returns the previous one; 0: there is no watch.
+  // Sets the address of the ExitWatch's frame, and returns the previous one. 0 means no ExitWatch.
   std::uintptr_t watch(std::uintptr_t start) noexcept { return std::exchange(start_, start); }
 
  private:
@@ -44,7 +44,7 @@ class Sentinel {
 };
 
 // Functions that access a thread_local object are not inlined, because a fiber may continue on
-// another thread. This function is no exception, although fibers do not call it.
+// another thread. This function follows that rule too, although no fiber calls it.
 [[gnu::noinline]] Sentinel& sentinel() noexcept {
   thread_local Sentinel instance;
   return instance;

@@ -154,7 +154,7 @@ void Monitor::judge(Desk& desk, Sight& sight, std::int64_t now, std::int64_t ela
   const std::int64_t before = std::exchange(sight.processor_time, used);
   const std::int64_t lasted = now - sight.since;
   if (lasted < options_.stall.count() || before == 0) return;
-  // A thread that uses little processor time is blocked, unless it is runnable and waits for a
+  // A thread that uses little processor time is blocked, unless it is runnable and is waiting for a
   // processor.
   sight.is_blocked = (used - before) * 8 < elapsed && !desk.thread.is_runnable();
   if (!std::exchange(sight.is_stuck, true)) {
@@ -209,12 +209,12 @@ void Monitor::mind_processors(std::int64_t now) noexcept {
 
 unsigned Monitor::spares_for(const Verdict& verdict) const noexcept {
   const bool all_compute = verdict.others == 0 && verdict.computing != 0;
-  // The workers that are not stuck may all be spares, so the spares are kept while another
-  // worker is computing.
+  // While a stuck worker is computing, the spares stay active, because they may be the only workers
+  // that are not stuck.
   if (!all_compute && verdict.blocked == 0) return verdict.computing == 0 ? 0 : spares_;
   unsigned wanted = verdict.blocked;
   if (all_compute) {
-    // Stuck spares are among the blocked and computing workers, so `enough` includes spares.
+    // Includes all stuck workers, even stuck spares, and one worker that is not stuck.
     const unsigned enough = verdict.blocked + verdict.computing + 1;
     const unsigned usual = std::min(shared_.active().usual(), enough);
     wanted = std::max(wanted + 1, enough - usual);

@@ -65,7 +65,7 @@ void StackShortage::report(std::int64_t now) noexcept {
 void StackShortage::look(std::int64_t now) noexcept {
   std::uint64_t switches = 0;
   for (const Desk* desk : shared_.desks()) switches += desk->recorder.counters().switches.get();
-  // A shortage that follows a second without a shortage counts as new.
+  // If there has been no shortage for a second, this shortage counts as new.
   if (switches != switches_ || now - last_report_ > tuning::kShortageEnds) {
     switches_ = switches;
     still_since_ = now;

@@ -34,8 +34,8 @@ class StackShortage {
   // A worker calls it after it has found no stack for the fiber. A pinned fiber is
   // only counted, because the worker to which it is pinned keeps it in a separate list.
   void put_aside(fibers::Fiber& fiber, std::int64_t now) noexcept;
-  // Returns the fiber that has waited longest for a stack of this size; null if no fiber waits for
-  // it.
+  // Returns the fiber that has waited longest for a stack of this size; null if there is no
+  // such fiber.
   [[nodiscard]] fibers::Fiber* take(unsigned size_class) noexcept;
   // Called when a pinned fiber has received its stack.
   void note_pinned_served(unsigned size_class) noexcept;
@@ -46,7 +46,7 @@ class StackShortage {
   [[nodiscard]] bool anyone_waits_for(unsigned size_class) const noexcept {
     return anyone_pinned_waits_for(size_class) || is_listed(size_class);
   }
-  // Returns whether a fiber that is not pinned waits for a stack of this size.
+  // Returns whether a fiber that is not pinned is waiting for a stack of this size.
   [[nodiscard]] bool is_listed(unsigned size_class) const noexcept {
     return lists_[size_class].size_hint() != 0;
   }

@@ -55,8 +55,8 @@ bool Stores::mind_goal(std::int64_t now) noexcept {
   constexpr int kSteps = 16;  // 16 steps take a few milliseconds; the next call frees more.
   const bool is_near = goal_.look(now);
   if (goal_.is_reached() || goal_.is_refusing()) goal_.judge(least_bytes(fibers_.bytes()));
-  // Frees memory only once per period near the goal, because new fibers would soon need the freed
-  // stacks again.
+  // Near the goal, all unused memory is freed at most once per period, because new fibers would
+  // soon need the freed stacks again.
   if (is_near && now - given_back_ >= tuning::kDecayPeriod) {
     int steps = 0;
     while (steps < kSteps && trim_some()) ++steps;

@@ -199,8 +199,8 @@ class WaitGraph {
   }
 
   // Finds the lock and the Waiter on the fiber's stack. The Departure of the last switch contains
-  // the lock's address, because the lock is released after the switch. If the wait has no limit, a
-  // frame holds the Waiter.
+  // the lock's address, because the lock is released after the switch. Ignores waits with a limit,
+  // because the limit can end them.
   [[nodiscard]] ParkedWait read_wait(const Node& node) {
     if (!image_->copy_parked(*node.stack)) return {};
     const auto words = std::span(image_->words).first(image_->count);
@@ -257,7 +257,7 @@ class WaitGraph {
     return edges;
   }
 
-  // The fiber waits for all waiters without a limit that precede it in the list. An edge to the
+  // The fiber waits for every earlier waiter without a limit in the mutex's list. An edge to the
   // nearest one suffices, because that waiter waits for the others. A writer also waits for each
   // owner; a reader also waits for an owner that is a writer.
   [[nodiscard]] std::vector<std::size_t> edges_of_shared(const Node& node) const {

@@ -1,4 +1,4 @@
-// Checks that only a fiber waits on a worker's thread.
+// Ends the process if a handler that a worker calls on its own stack tries to park.
 #pragma once
 
 #include <weft/detail/waist.hpp>

@@ -1,4 +1,4 @@
-// Finds the list of FiberLocal values, which the header of the fiber's stack or the thread holds.
+// Finds the caller's list of FiberLocal values: in the header of a fiber's stack, or in a thread.
 #include <weft/detail/local_node.hpp>
 
 #include "scheduler/worker/current_worker.hpp"

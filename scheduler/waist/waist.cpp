@@ -59,14 +59,14 @@ struct TimedPark {
   }
 };
 
-// This function is not inlined, because park() would then save more registers, even in a fiber.
+// If this function were inlined, park() would save more registers, even when a fiber calls it.
 [[gnu::noinline]] void park_thread(After after, WaitReason reason) noexcept {
   ThreadSeat& seat = thread_seat();
   const bool counted = scheduler::ends_from_inside(reason);
   seat.counted = counted;
   after.call(after.argument);
-  // The thread counts as parked only after the call of `after`, because `after` may still wake
-  // other callers.
+  // The thread counts as parked only after it has called `after`, because `after` may wake fibers
+  // or other threads.
   if (counted) scheduler::ParkedThreads::begin();
   (void)seat.parker.park_until(Deadline::never());
 }
@@ -188,7 +188,7 @@ void give_way() noexcept {
 void yield() noexcept {
   shake::delay();
   Worker* worker = current_worker();
-  // A handler of the runtime runs on a worker's own stack, so it is no fiber that could yield.
+  // A handler of the runtime runs on a worker's own stack, so it is not a fiber, and cannot yield.
   if (worker != nullptr && worker->current_fiber() != nullptr) {
     worker->yield();
     go_on_later();

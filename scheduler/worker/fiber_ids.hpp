@@ -22,7 +22,7 @@ class FiberIds {
 
   // Returns the first number of a block that no worker of the process has used. The number is never
   // 0 or another multiple of kBlock, because take() treats a multiple as a used-up block. Inlined,
-  // so that a caller of take() saves no registers for a call.
+  // so that callers of take() need not save registers for a call.
   [[nodiscard, gnu::always_inline]] static std::uint64_t take_block() noexcept {
     static detail::Atomic<std::uint64_t> blocks{0};
     return blocks.fetch_add(1, detail::relaxed) * kBlock +

@@ -138,8 +138,8 @@ Fiber* Loop::find_work() noexcept {
     if (shared_.stack_shortage().anyone_waits() && serve_stack_waits()) [[unlikely]]
       continue;
     // A poll is cheaper than a search, so it comes first. A worker that was woken for work searches
-    // at once, without a poll. A worker that will not search needs no poll, because sleeping
-    // workers wait for events.
+    // at once, without a poll. If a search is not worthwhile, this worker goes to sleep, and
+    // sleeping workers wait for events anyway.
     if (!searching_ && is_search_worthwhile()) {
       poll(machine_now());
       if (desk_.has_work_hint() || !desk_.pinned.empty_hint()) continue;
@@ -249,8 +249,8 @@ void Loop::rest() noexcept {
   worker_.empty_caches();
   const bool was_on_watch = shared_.deadlock_watch().pass_on(desk_.index);
   leave(*this);
-  // leave() does not wake a worker that is about to sleep. If such a worker has missed pass_on(),
-  // it does not take over the watch for deadlocks. Worker 0, which is always active, takes it over.
+  // leave() does not wake a worker that called try_take() before pass_on() and is about to sleep.
+  // Worker 0, which is always active, therefore takes over the watch for deadlocks.
   if (was_on_watch) shared_.desk(0).unpark();
   desk_.begin_rest();
   while_parked([this] {

@@ -7,7 +7,7 @@
 namespace weft::scheduler {
 
 void refuse_switch(const fibers::Stack& stack, const char* reason) noexcept {
-  // Relaxed: the number does not change while the fiber runs.
+  // Relaxed: a fiber's number does not change while the fiber is running.
   const auto id = static_cast<unsigned long long>(stack.fiber_id.load(detail::relaxed));
   char sentence[128];
   (void)std::snprintf(sentence, sizeof sentence, "fiber %llu '%s' parked or yielded %s", id,

@@ -9,7 +9,7 @@ namespace weft::scheduler {
 [[noreturn, gnu::cold]] void refuse_switch(const fibers::Stack& stack, const char* reason) noexcept;
 
 // Must be called before the running fiber leaves its thread. `stack` is that fiber's stack. Aborts
-// the process if the fiber must not leave.
+// the process if the fiber must not leave its thread.
 inline void check_may_switch(const fibers::Stack& stack) noexcept {
   if (stack.no_switch != 0) [[unlikely]] {
     refuse_switch(stack, stack.no_switch >= fibers::Stack::kForked

@@ -26,8 +26,8 @@ class RunLengths {
       return std::exchange(preemptions_, preemptions) == preemptions;
     }
     if (suspicions_++ % tuning::kSuspicionsPerQuestion != 0) return false;
-    // Runs appear this long if the fibers need so much processor time, or if their thread has been
-    // stopped. The processor time between looks distinguishes the two cases.
+    // Runs seem long either because the fibers use much processor time, or because their thread has
+    // been stopped. The processor time between looks distinguishes the two cases.
     const std::int64_t used = base::thread_processor_time();
     const std::int64_t each =
         (used - std::exchange(used_, used)) / static_cast<std::int64_t>(std::exchange(looks_, 0));

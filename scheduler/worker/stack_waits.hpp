@@ -13,8 +13,8 @@ namespace weft::scheduler {
 class Shared;
 class Worker;
 
-// Implements one worker's side of StackShortage. The rules are in ../upkeep/README.md, "Fibers
-// without a stack". Owner: the worker.
+// Applies the rules of StackShortage to one worker. ../upkeep/README.md, "Fibers without a stack",
+// explains the rules. Owner: the worker.
 class StackWaits {
  public:
   // Makes a fiber ready on a stack, which then belongs to the fiber.

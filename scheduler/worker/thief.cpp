@@ -42,10 +42,10 @@ bool Thief::begin_visits(std::int64_t now) noexcept {
   return true;
 }
 
-// Requires that the other worker has run the same fiber since `look`. If the visitor will soon
-// run out of work, the other worker counts as stuck. Otherwise, it counts as stuck only if that
-// fiber is computing or is blocked. A worker whose thread is only waiting for a processor is not
-// stuck, because the kernel will run it soon.
+// Must be called only if the other worker has run the same fiber since `look`. If the visitor will
+// soon run out of work, the other worker counts as stuck. Otherwise, it counts as stuck only if
+// that fiber is computing or is blocked. A worker whose thread is only waiting for a processor is
+// not stuck, because the kernel will run it soon.
 bool Thief::is_stuck(Look& look, const ThreadFacts& thread, bool is_done_soon,
                      std::int64_t now) noexcept {
   if (now - look.time < tuning::kVisitPeriod) return false;

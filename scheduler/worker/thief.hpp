@@ -62,7 +62,7 @@ class Thief {
   struct Relief {
     std::int64_t fibers = 0;     // 0 or less: none.
     bool has_next = false;       // Whether to take that worker's next fiber first.
-    bool must_be_older = false;  // Whether these fibers must have waited longer than the visitor's.
+    bool must_be_older = false;  // Whether to take none if the visitor's fibers have waited longer.
   };
   struct Visit {
     bool runs_timers = false;

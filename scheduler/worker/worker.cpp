@@ -222,7 +222,7 @@ bool Worker::run_in_place(const void* target, detail::WaitReason reason) noexcep
   if (left <= 1) return false;
   // An inlined child may end on another worker, where a pinned parent must not continue.
   if (waiting.is_pinned()) return false;
-  // The child must have at least as much room as on a separate stack.
+  // The child must have at least as much room as it would have on a separate stack.
   if (fibers::room_left(stack) < fibers::stack_bytes(default_size_class_) + kFramesOfParent)
     return false;
   Fiber* child = take_child(target);

@@ -20,10 +20,10 @@
 
 namespace weft::scheduler {
 
-// Runs fibers one after another, in the order of LocalQueue. A fiber that parks or ends switches
-// directly to the next queued fiber, if any. For all other work (timers, polling, stealing,
-// sleeping), it switches to the idle stack: the thread's own stack, on which Loop runs. Owner: the
-// worker's thread. Other threads access only the worker's desk.
+// Runs fibers one after another; LocalQueue determines their order. A fiber that parks or ends
+// switches directly to the next queued fiber, if any. For all other work (timers, polling,
+// stealing, sleeping), it switches to the idle stack: the thread's own stack, on which Loop runs.
+// Owner: the worker's thread. Other threads access only the worker's desk.
 class Worker {
  public:
   Worker(Shared& shared, unsigned index);

@@ -143,7 +143,7 @@ TEST_CASE("calls on simulated paths change nothing when the simulation makes the
 }
 
 TEST_CASE(
-    "failed lookups and datagrams leave a socket usable, and a file read may return fewer bytes") {
+    "a socket stays usable after a failed lookup or send, and a file read may return fewer bytes") {
   const weft::test::TestGuard guard("lookups and datagrams that fail leave the socket usable");
   int lookups = 0;
   int datagrams = 0;

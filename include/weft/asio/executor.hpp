@@ -46,7 +46,7 @@ class Context : public lib::execution_context {
  public:
   using executor_type = Executor;
 
-  // Makes a context, which starts no thread yet.
+  // Makes a context. It does not start a thread yet.
   explicit Context(const ContextOptions& options = {}) : stack_size_(options.stack_size) {}
   // Abandons pending operations without calling their handlers, and waits for running handlers.
   // Waits with use_fiber in these handlers end with operation_aborted; operations that the handlers
@@ -121,7 +121,7 @@ class Executor {
       : Executor(*other.context_, other.blocking_, other.tracked_) {}
   // Refers to the same context.
   Executor& operator=(const Executor& other) noexcept {
-    // The new work is counted before the old work ends, so that the count never reaches 0.
+    // add() comes before done(), so that the count does not reach 0 in between.
     if (other.tracked_) other.context_->outstanding_.add();
     if (tracked_) context_->outstanding_.done();
     context_ = other.context_;
@@ -201,8 +201,8 @@ class Executor {
   bool tracked_;  // Whether the context's outstanding_ counts this executor.
 };
 
-// Members are destroyed in reverse order: first the function, then the counts. The context may be
-// destroyed as soon as both its counts are 0.
+// Members are destroyed in reverse order: first the function, then the counts. The function must be
+// destroyed first, because the context may be destroyed once both counts are 0.
 template <class F>
 struct Executor::Handler {
   Context::Running running;

@@ -30,8 +30,8 @@ namespace detail {
 }  // namespace detail
 
 // Copies a request's head for websocket::stream::accept(), which requires Beast's request type. The
-// copy may outlive the request. It omits an invalid Sec-WebSocket-Key, so that accept() refuses the
-// request.
+// copy may outlive the request. An invalid Sec-WebSocket-Key is not copied, so accept() refuses the
+// request for lack of a key.
 // Context: plain value.
 [[nodiscard]] inline boost::beast::http::request<boost::beast::http::empty_body> to_beast(
     const http::Request& request) {

@@ -110,7 +110,7 @@ class SyncStream {
   [[nodiscard]] executor_type get_executor() noexcept {
     return detail::unused_context().get_executor();
   }
-  // Returns the stream itself, since no layer below is accessible.
+  // Returns this stream, which is the lowest layer with Asio's interface.
   [[nodiscard]] lowest_layer_type& lowest_layer() noexcept { return *this; }
   [[nodiscard]] const lowest_layer_type& lowest_layer() const noexcept { return *this; }
   // Returns the wrapped stream, for example to set its deadlines.

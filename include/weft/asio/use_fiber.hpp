@@ -37,7 +37,7 @@ class UseFiber {
       : limit_(std::move(limit)), where_(std::move(where)), error_(error) {}
 
 #if WEFT_ASIO_HAS_CANCELLATION
-  // Returns a token whose wait `until` can end. When it does, the operation is cancelled
+  // Returns a token with which `until` can end the wait. If it does, the operation is cancelled
   // (cancellation_type::terminal), and the call waits until the operation ends. The result is
   // unchanged, except that operation_aborted becomes timed_out if the deadline passed, even if a
   // stop was requested as well. An operation that cannot be cancelled continues to its end.
@@ -57,7 +57,7 @@ class UseFiber {
   [[nodiscard]] UseFiber operator[](ErrorCode& error) const {
     return UseFiber(limit_, where_, &error);
   }
-  // Returns a token with an executor; operations that have no executor compile only with on().
+  // Returns a token that begins operations on `executor`. Operations without one need on().
   template <class Executor>
   [[nodiscard]] auto on(Executor executor) const {
     return UseFiber<Limit, Executor>(limit_, std::move(executor), error_);

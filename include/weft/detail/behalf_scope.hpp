@@ -10,8 +10,8 @@ namespace weft::detail {
 // waits for the pool of `task`, `task` gives its slot back. A scope never parks or allocates.
 class BehalfScope : private LocalScope {
  public:
-  // Returns the node of the caller's pool task. If the caller has none, returns the task that waits
-  // for the caller's loop steps, or null.
+  // Returns the node of the caller's pool task. If the caller has no pool task, returns the task of
+  // its innermost BehalfScope, or null if there is no such scope.
   [[nodiscard]] static detail::LocalNode* task_of_caller() noexcept;
   // `task` is the node of a task that cannot end before this scope.
   explicit BehalfScope(detail::LocalNode& task) noexcept;

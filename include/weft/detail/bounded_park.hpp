@@ -31,7 +31,7 @@ class BoundedPark {
   // A thread that wakes the caller must win this claim first.
   [[nodiscard]] Claim& claim() noexcept { return claim_; }
 
-  // Returns what to report after a stop request ended a wait: kClock if the deadline has passed
+  // Returns what to report after a stop request has ended a wait: kClock if the deadline has passed
   // too, otherwise kStop. See Until::reason().
   [[nodiscard]] static Claim::Winner stopped_by(const Until& until) noexcept {
     return until.deadline().passed() ? Claim::kClock : Claim::kStop;

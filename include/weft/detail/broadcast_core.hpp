@@ -18,7 +18,7 @@ enum class OnLag : std::uint8_t {
 
 namespace detail {
 
-// Stores the values of a broadcast in an array; a place is an index of the array. Calls for the
+// Stores the values of a broadcast in an array; a place is an index into the array. Calls for the
 // same place are never concurrent.
 class BroadcastPlaces {
  public:

@@ -10,8 +10,8 @@ class Context;
 
 namespace detail {
 
-// True once any caller in this process has had a context; never reset. Relaxed: a caller that has a
-// context set the flag itself, or started after it was set, so it reads true.
+// True once any caller in this process has had a context; never reset. Relaxed: a caller with a
+// context reads true, because it set the flag itself, or was started after the store.
 extern Atomic<bool> contexts_are_used;
 
 // While this object exists, `context` is the caller's context; if `context` is null, the caller has

@@ -12,9 +12,9 @@ class Context;
 namespace detail {
 
 // Counts the references that a Context, its children, its timer and the fibers in it hold to a
-// ContextCore. A base class holds the count, so that only programs with contexts link ContextCore.
-// Invariant: references_ counts the ContextShares; the last share destroys the core. Unchecked: the
-// core has no list of its shares.
+// ContextCore. The count is in this base class, so that programs without contexts need not link
+// ContextCore. Invariant: references_ counts the ContextShares; the last share destroys the core.
+// Unchecked: the core has no list of its shares.
 // Order
 //   [refs]  leave() decrements the count (acq_rel) -> the last leave() decrements it (acq_rel):
 //           the core is destroyed after all uses by the other shares.

@@ -1,5 +1,5 @@
-// Includes durations, time points and clocks, but not the calendar and stream functions of
-// <chrono>. These take a quarter as long to compile as <thread>, and deadlines do not need them.
+// Includes durations, time points and clocks. Deadlines do not need the calendar and stream
+// functions of <chrono>, which take longer to compile than the rest of <chrono>.
 #pragma once
 
 #include <version>

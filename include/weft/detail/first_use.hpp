@@ -62,7 +62,7 @@ class StaticObject {
 
   [[nodiscard]] const T& get() noexcept {
     if (const T* made = made_.load(acquire)) return *made;  // [made]
-    // Relaxed: each thread gets another place.
+    // Relaxed: the counter only gives each thread a different place.
     const std::size_t place = taken_.fetch_add(1, relaxed);
     if (place < places_.size()) {
       const T* const own = ::new (places_[place].bytes) T;
@@ -87,8 +87,8 @@ class StaticObject {
 // Returns the result of kCompute(), which is the same at each call, and calls kCompute() only if no
 // other call has stored its result yet.
 // Order
-//   [computed]  the value is stored; is_known is stored (release) -> another call loads is_known
-//               (acquire): the value is visible.
+//   [computed]  computed_once() stores is_known (release) -> another call loads it (acquire): that
+//               call sees the result in `value`.
 template <auto kCompute>
 [[nodiscard]] auto computed_once() noexcept(noexcept(kCompute())) {
   using Value = decltype(kCompute());

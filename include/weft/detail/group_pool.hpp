@@ -22,7 +22,7 @@ namespace detail {
 enum class Room : std::uint8_t { as_configured, now, awaited };
 
 // Holds pointers to the FiberPool functions that a TaskGroup calls. Because of these pointers,
-// neither TaskGroup's header nor a program without pools depends on pools.
+// TaskGroup's header does not include pool.hpp, and a program without pools does not link its code.
 class GroupPool {
  public:
   // `submit` does the same as FiberPool::submit(), try_submit() or submit_until(), depending on

@@ -47,7 +47,7 @@ struct CancelContext {
   void operator()() const noexcept { context->cancel(); }
 };
 
-// While this object exists, a stop request of the pool cancels the group's context. For tasks that
+// While this object exists, a stop request to the pool cancels the group's context. For tasks that
 // take neither a context nor a token, the object does nothing.
 template <class F>
 class PoolStopScope {

@@ -15,7 +15,7 @@ namespace weft::detail {
 // A select case that is ready when a call on its descriptor would not have to wait. While the
 // select is waiting, a watch on the descriptor reports edges to own_list_. After an edge, attempt()
 // queries the kernel for the descriptor's actual state, so the case needs no edge that an earlier
-// call has consumed. After this case, Watch::wait_for_edge() waits for the next edge.
+// call has consumed. A select() that waits consumes edges, so wait_for_edge() waits for new ones.
 // Invariants
 //   I1  While watching_ is true, the watch is registered for the direction or has been notified.
 //       Meanwhile, handle_ counts the case as a call in progress.

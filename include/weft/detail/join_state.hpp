@@ -13,7 +13,7 @@
 
 namespace weft::detail {
 
-// Records whether the fiber has finished, and which callers wait for its end.
+// Records whether the fiber has finished, and which callers are waiting for its end.
 // Invariant: references_ counts the fiber and the handle; the last of the two to release its
 // reference deletes the state.
 // Order
@@ -59,7 +59,7 @@ class JoinCore {
   // may wait for code that the exception skipped. A long wait is therefore reported.
   void join_at_end() noexcept {
     if (done()) return;
-    // During unwinding, no fiber runs in place, so that the caller can report a long wait.
+    // During unwinding, no fiber runs in place: its run would delay the report of a long wait.
     if (std::uncaught_exceptions() == 0) return join_shared();
     wait_at_end("the destructor of a JoinHandle, run by an exception", this,
                 [this](Deadline deadline) noexcept { return wait_until(deadline); });
@@ -145,7 +145,7 @@ struct JoinableTask {
   }
 
   JoinState<Result>* state;
-  // Optional, so that the fiber destroys the callable and its captures before a joiner continues.
+  // The fiber empties it before a joiner continues, so that the captures are already destroyed.
   std::optional<Callable> callable;
 };
 

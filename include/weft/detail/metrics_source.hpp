@@ -30,8 +30,8 @@ struct OpenRequest {
 };
 
 using ListRequests = std::vector<OpenRequest> (*)(std::size_t most, Deadline patience);
-// Makes later dumps call `list` to get the requests. The first MetricsSource installs the function,
-// so that programs without sources do not link it.
+// Makes later dumps call `list` to get the requests. Only the constructor of MetricsSource passes a
+// function, so that programs without sources do not link that function.
 void list_requests_with(ListRequests list) noexcept;
 
 // While a source exists, each reading of the metrics includes the source's samples.
@@ -60,7 +60,7 @@ class MetricsSource {
   // child of a fork, a source of the parent process may be locked forever, so the reading omits it.
   // In a simulation, only sources of the caller's host are read. Throws std::bad_alloc.
   static void read_all(metrics::Reading& reading);
-  // Returns the oldest requests of each source, sorted by age. A simulation includes all hosts.
+  // Returns the oldest requests of each source (in a simulation, on all hosts), sorted by age.
   // Returns no request if the sources' lock was not free by the deadline `patience`.
   [[nodiscard]] static std::vector<OpenRequest> requests(std::size_t most,
                                                          Deadline patience = Deadline::never());

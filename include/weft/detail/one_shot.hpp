@@ -28,7 +28,7 @@ struct OneShot {
                                    const Until& until) noexcept;
 // Waits as poll() does, with one request for each descriptor. Refuses the call if it has no
 // descriptor or more than eight, if one is closed, or if it asks for urgent data or priority bands.
-// Also refuses it if only an unrequested POLLRDHUP occurs. OneShot::value is poll()'s result.
+// Also refuses it if the wait ends only with an unrequested POLLRDHUP. `value` is poll()'s result.
 [[nodiscard]] OneShot poll_once(std::span<::pollfd> polled, const Until& until) noexcept;
 
 // Sets whether later calls may use io_uring; by default they may. Tests forbid it.

@@ -11,7 +11,7 @@ namespace weft::detail {
 // fibers. Returns false on a plain thread.
 [[nodiscard]] bool runtime_is_ending() noexcept;
 // Registers `call`, which notifies fibers that wait for more work. As soon as runtime_is_ending()
-// is true in a runtime, the thread that destroys the runtime makes `call`. A process keeps only one
+// is true in a runtime, the thread that destroys the runtime calls `call`. A process keeps only one
 // registered call, so a later registration replaces the earlier one. `call` must not park.
 void on_runtime_end(void (*call)() noexcept) noexcept;
 

@@ -57,7 +57,7 @@ class PoolEntry {
   // Submits an item. A refused item is unchanged.
   [[nodiscard]] static Accepted enqueue(pool::PoolCore& core, PoolItem& item, Room room,
                                         const Until& until);
-  // Submits an item with options, whose stop request also ends the wait for room.
+  // Works like enqueue() above; a stop request through `options` also ends the wait for room.
   [[nodiscard]] static Accepted enqueue(pool::PoolCore& core, PoolItem& item,
                                         const SubmitOptions& options, Room room,
                                         const Until& until);
@@ -265,7 +265,7 @@ class PoolEntry {
       return PoolItem(std::in_place, std::forward<F>(callable));
     } else {
       if (is_empty_callable<Callable>(callable)) return {};
-      std::stop_token token = stop_token_of(core_);  // Before the move, because it may throw.
+      std::stop_token token = stop_token_of(core_);  // May throw, so it precedes the move.
       return PoolItem(std::in_place,
                       StoppableTask<Callable>{std::forward<F>(callable), std::move(token)});
     }

@@ -110,7 +110,7 @@ class PoolJob {
   // The pool calls note_accepted() under its lock when it accepts the job. After that, drop()
   // destroys the callable; a refused callable returns to its owner.
   void note_accepted() noexcept {
-    // Relaxed: if drop() misses the store, the callable exists until the job would have run.
+    // Relaxed: if drop() misses the store, the pool destroys the callable when it reaches the job.
     is_accepted_.store(true, relaxed);
   }
   // Notes that the pool has accepted a drain task; see note_accepted().
@@ -223,7 +223,7 @@ class PoolOutcome : public PoolJob {
   std::exception_ptr exception_;
 };
 
-// Provides a job's stop token. It reports stop requests of the pool and, if `has_own`, of the job.
+// Provides a job's stop token. It reports stop requests to the pool and, if `has_own`, to the job.
 class PoolStop {
  public:
   PoolStop(std::stop_token of_pool, bool has_own)

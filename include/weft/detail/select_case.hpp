@@ -16,7 +16,7 @@ class SelectCase {
   SelectCase& operator=(const SelectCase&) = delete;
   virtual ~SelectCase() = default;
 
-  // The select calls handle() after it has chosen this case, and then holds no lock.
+  // The select calls handle() after it has chosen this case. It holds no lock during the call.
   virtual void handle() = 0;
 
   // Only the select that uses the case calls the following functions.
@@ -29,7 +29,7 @@ class SelectCase {
   [[nodiscard]] virtual bool attempt() noexcept = 0;
   // Returns whether attempt() would succeed; the caller holds the lock.
   [[nodiscard]] virtual bool is_ready() noexcept = 0;
-  // Returns the time of the next attempt if no wake occurs; the caller holds the lock.
+  // Returns when the select must try again if nothing wakes it earlier; the caller holds the lock.
   [[nodiscard]] virtual Deadline due() noexcept { return Deadline::never(); }
   // Called after a notifier has ended the select's wait through waiter(). Returns false if the case
   // is not complete and needs another attempt.
@@ -67,9 +67,9 @@ struct Nothing {
 enum : std::size_t { kNoCase = SIZE_MAX };
 
 // Waits until one of the cases is complete, and returns its index. If several cases are ready, it
-// chooses one of them uniformly at random. Returns kNoCase if `until` ended the wait; if
-// `until` is Deadline::past(), no case was ready at some moment during the call. The caller must
-// call handle() on the chosen case.
+// chooses one of them uniformly at random. Returns kNoCase if `until` ended the wait. With
+// Deadline::past(), kNoCase means that at one moment during the call no case was ready. The caller
+// must call handle() on the chosen case.
 [[nodiscard]] std::size_t select_one(std::span<SelectCase* const> cases, const Until& until);
 
 }  // namespace weft::detail

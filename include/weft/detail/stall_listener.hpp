@@ -29,7 +29,7 @@ class StallListener {
   virtual void end(std::uint64_t number, std::chrono::nanoseconds more) const noexcept = 0;
 };
 
-// Installs the listener of all runtimes in this process. The listener must never be destroyed.
+// Installs the listener for all runtimes in this process. The listener must never be destroyed.
 void listen_to_stalls(const StallListener& listener) noexcept;
 // Returns the installed listener; null if there is none.
 [[nodiscard]] const StallListener* stall_listener() noexcept;

@@ -135,7 +135,7 @@ class Task {
   struct Operations {
     void (*run)(void* storage);
     void (*destroy)(void* storage) noexcept;
-    // Null if a copy of the bytes moves the callable, which is true for most lambda expressions.
+    // Null if copying the bytes suffices to move the callable, as for most lambda expressions.
     void (*relocate)(void* from, void* to) noexcept;
     const void* (*join_target)(const void* storage) noexcept;  // Null if there is no target.
     const std::type_info* type;
@@ -281,8 +281,8 @@ class Task {
   }
 
   // The address of an Operations, with the bit kUsedUp if the task is empty. A task that never had
-  // a callable contains only this bit. Relaxed: only the owner writes operations_, and a dump may
-  // read a stale address, because Operations objects are constant.
+  // a callable contains only this bit. Relaxed: only the owner writes operations_. If a dump
+  // reads an old address, it still finds a valid Operations, because these objects are constants.
   Atomic<std::uintptr_t> operations_{kUsedUp};
   alignas(void*) std::byte storage_[kInlineSize];
 };

@@ -9,7 +9,7 @@ namespace weft::detail {
 
 enum class TraceKind : std::uint8_t {
   spawn,        // fiber, site, type
-  ready,        // fiber, its id (its site, type if woken from outside); woken or gave way
+  ready,        // fiber, its id (from outside: fiber, site, type); the fiber woke or gave way
   run,          // fiber, its id; the fiber begins to run
   leave,        // fiber, its id, its wait reason; the fiber parks or gives way
   end,          // fiber, its id

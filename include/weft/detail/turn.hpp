@@ -9,7 +9,7 @@ namespace weft::detail {
 // Turn, in a separate cache line. All accesses are relaxed, because the flags are hints.
 struct Turn {
   // A caller that reads true calls give_way(). While locks record their owners, `over` stays true,
-  // even on plain threads: lock() leaves its fast path. Only `has_ended` then shows a turn's end.
+  // so that lock() takes its slow path. Only `has_ended` then shows that a turn is over.
   Atomic<bool> over{false};
   Atomic<bool> has_ended{false};
 };

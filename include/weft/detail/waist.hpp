@@ -26,8 +26,8 @@ struct ThreadSeat;  // The object on which a plain thread sleeps.
 
 // A function call that the worker makes after the switch, once the parked fiber's registers are
 // saved. Only this call makes a waiter visible to other threads, so a wake can never precede the
-// park. `argument` must not point into the parking caller's stack, unless the call no longer uses
-// it once the waiter is visible.
+// park. `argument` may point into the parking caller's stack only if the call does not use it
+// after the waiter has become visible.
 struct After {
   void (*call)(void* argument) noexcept;
   void* argument;

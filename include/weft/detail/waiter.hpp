@@ -137,7 +137,7 @@ void wait_in(List& list, SpinLock& lock, Waiter& waiter, WaitReason reason) noex
 }
 
 // Implements wait_in_until() for an `until` that may end the wait. It is not inlined, so that waits
-// without a limit stay fast.
+// that `until` cannot end stay fast.
 template <class List>
 [[nodiscard, gnu::noinline]] Claim::Winner wait_in_bounded(List& list, SpinLock& lock,
                                                            Waiter& waiter, WaitReason reason,

@@ -63,8 +63,8 @@ struct ClientOptions {
 
 // Describes the request for Client::send().
 struct Call {
-  // CONNECT's target is the Host header or else the URL. A host other than the URL's needs a port.
-  // CONNECT has no body and follows no redirect. After status 2xx, its connection is not reused.
+  // CONNECT's target is the Host header if set, else the URL. If the hosts differ, Host needs a
+  // port. CONNECT has no body and follows no redirect. After 2xx, its connection is not reused.
   std::string method = "GET";
   std::string url;
   // A Connection, Content-Length or Transfer-Encoding header makes the call fail as malformed. A
@@ -119,7 +119,7 @@ class Reply {
   // Reads the body to its end. After an error, `value` has the bytes read so far.
   // Errors: the errors of read_some(), and Errc::body_too_large.
   net::Result<std::string> read_all(const Until& until = Until::ambient());
-  // Returns the headers after the last chunk, or none before the body has been read to its end.
+  // Returns the headers after the last chunk; empty until the body has been read to its end.
   [[nodiscard]] std::span<const Header> trailers() const noexcept;
 
   class State;  // State and the next two functions are for the library only.
@@ -160,7 +160,7 @@ class Client {
   // `until` can end each wait. After 303, every method except HEAD becomes GET; after 301 and 302,
   // POST becomes GET. After 301 to 303, GET and HEAD are sent without a body. Otherwise, send()
   // keeps the method and the body. It drops Authorization, Cookie and similar headers if the origin
-  // changes. send() returns redirects that it cannot follow, such as from https to http. If the
+  // changes. It returns a redirect that it cannot follow, such as one from https to http. If the
   // server closed a reused connection, send() repeats GET, HEAD, PUT, DELETE, OPTIONS and TRACE.
   // Errors: weft::Errc::timed_out, cancelled; codes of ErrorKind::malformed; Errc::unsupported,
   // unexpected_end, head_too_large, too_many_redirects, refused_by_proxy; the errors of dial(), the

@@ -32,7 +32,7 @@ struct Cookie {
   bool partitioned = false;  // Stored separately for each top-level site.
 };
 
-// Refers to a cookie of a request.
+// Refers to a cookie in a request.
 struct CookieView {
   std::string_view name;
   std::string_view value;

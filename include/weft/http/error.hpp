@@ -33,7 +33,7 @@ enum class Errc {
   too_many_redirects,
   unsupported,          // The scheme is unsupported, or the upgrade was refused or not requested.
   unsupported_version,  // The HTTP version is not 1.x.
-  unsupported_method,   // A server does not support CONNECT.
+  unsupported_method,   // The method is CONNECT, which weft's servers do not support.
   unsupported_coding,   // A Transfer-Encoding is not "chunked".
   unsupported_expectation,
 

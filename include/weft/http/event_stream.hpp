@@ -38,8 +38,8 @@ struct ServerEvent {
 //   }
 //
 // Context: one caller at a time, in the request's handler; send() and comment() park.
-// Errors: the errors of Response::write(); weft::Errc::cancelled after a disconnect or a stopped
-// server's grace; timed_out after Limits::request; end_of_stream for HEAD. An error is permanent.
+// Errors: the errors of Response::write(); weft::Errc::cancelled after a disconnect or the server's
+// grace period; timed_out after Limits::request; end_of_stream for HEAD. An error is permanent.
 // Throws: std::bad_alloc; the constructor also throws what Request::context() throws.
 class EventStream {
  public:

@@ -15,8 +15,8 @@ struct FileOptions {
 };
 
 // Answers GET or HEAD with a regular file, and adds ETag and Last-Modified. It supports
-// If-None-Match, If-Modified-Since, If-Match and If-Unmodified-Since (304, 412), and one range with
-// Range and If-Range (206, 416). It answers 404 for a missing or special file, 403 for an
+// If-None-Match, If-Modified-Since, If-Match and If-Unmodified-Since (304, 412), and Range and
+// If-Range with a single range (206, 416). It answers 404 for a missing or special file, 403 for an
 // unreadable file, 503 if descriptors or memory run out, 405 for another method, and 500 for any
 // other error. The kernel sends the file, so no worker waits for a disk (TcpStream::send_file).
 // With TLS or compression, however, a worker reads the file and may block on the disk.

@@ -64,7 +64,7 @@ struct MultipartLimits {
 //   if (form.next() != weft::Errc::end_of_stream) response.set_status(400);
 //
 // After an error, all calls return the same error.
-// Context: one fiber at a time that may read the body; calls that can return an error park.
+// Context: one fiber at a time; calls that return a net::Result park.
 // Throws: std::bad_alloc.
 class Multipart {
  public:

@@ -23,7 +23,7 @@ class Router;
 
 // Lets a handler access a request. The object and returned views are valid until the handler ends.
 // Context: one fiber at a time; reads of the body park.
-// Throws: std::bad_alloc; context(), and reads that follow it, also throw what go() throws.
+// Throws: std::bad_alloc; context(), and later reads of the body, also throw what go() throws.
 class Request {
  public:
   // Makes a Request that refers to the server's exchange.
@@ -41,7 +41,7 @@ class Request {
   [[nodiscard]] std::string_view query() const noexcept;
   // Returns the first value of `name` in the query, decoded.
   [[nodiscard]] std::optional<std::string> query_value(std::string_view name) const;
-  // Returns the decoded values of all parameters `name` in the query, in their order.
+  // Returns the decoded values of all parameters `name` in the query, in order of appearance.
   [[nodiscard]] std::vector<std::string> query_values(std::string_view name) const;
   // Returns 1 for HTTP/1.1 and later 1.x versions, and 0 for HTTP/1.0.
   [[nodiscard]] int minor_version() const noexcept;
@@ -81,7 +81,7 @@ class Request {
   // a context exists already, later calls to context() return a child with the new time limit.
   void set_limits(const RequestLimits& limits);
 
-  // Returns the context of this request, which is the context of the handler's calls (context.hpp).
+  // Returns the context (context.hpp) of this request, in which the request's handler runs.
   // It ends with Errc::timed_out when Limits::request has passed since the end of the head. It ends
   // with Errc::cancelled if the client disconnects or the server's grace period ends. The first
   // call creates the context. The server detects a disconnect once the body has been read; until

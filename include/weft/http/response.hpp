@@ -20,8 +20,8 @@ namespace weft::http {
 
 class Exchange;
 
-// Holds the connection that upgrade() passes to `talk`. Use either the members or the functions,
-// which read `early` first, then use the layer or the stream. asio::SyncStream uses the functions.
+// Holds the connection that upgrade() passes to `talk`. Use either the data members or the
+// functions, not both: read_some() takes bytes from `early`. asio::SyncStream uses the functions.
 // Context: the talk; one caller may read and one may write at a time; reads and writes park.
 // Errors: as for net::TcpStream.
 // Throws: std::bad_alloc.
@@ -55,11 +55,11 @@ struct Upgraded {
 // Serves an upgraded connection: see Response::upgrade().
 using Talk = weft::detail::SharedFunction<net::Next(Upgraded)>;
 
-// Sends the response to a request. Call send() with the whole body, or write() with one part after
-// another. Without a Content-Length, write() sends each part as a chunk; for HTTP/1.0, a close ends
-// the body. If the handler calls neither function, the response has the status and no body. The
-// status is then 500 if a Content-Length announced a body, and 503 if no status was set and the
-// request's context is over. An exception aborts a partly sent response and closes the connection.
+// Sends the response to a request. Call send() with the whole body, or write() with its parts.
+// Without a Content-Length, write() sends each part as a chunk; for HTTP/1.0, a close ends the
+// body. If the handler calls neither function, the response consists of its head only. The status
+// is 500 if a Content-Length announced a body, and 503 if no status was set and the request's
+// context has ended. An exception aborts a partly sent response, and closes its connection.
 // Context: one fiber at a time; send() and writes park.
 // Throws: std::bad_alloc.
 class Response {

@@ -34,7 +34,7 @@ struct ReverseProxyOptions {
   // Options for the connections to the servers. The proxy relays redirects to its client, whatever
   // max_redirects is; `cookies` must be null.
   ClientOptions client = {};
-  // Options for the headers of forwarded requests. Upgrades use the layer `client.secure`.
+  // Options for the headers of forwarded requests. `client.secure` replaces its `secure`.
   ForwardOptions forward = {};
   // The time limit of an attempt, from the wait for a connection to the head of the server's
   // response. The timer stops while the proxy reads a part of the client's body, and then restarts
@@ -54,7 +54,7 @@ struct OriginStats {
   std::string origin;
   bool is_healthy = true;      // The last check succeeded, or there was no check.
   bool rests = false;          // An attempt failed less than ReverseProxyOptions::rest ago.
-  std::size_t running = 0;     // Requests being forwarded, without upgraded connections.
+  std::size_t running = 0;     // Requests being forwarded, not counting upgraded connections.
   std::uint64_t requests = 0;  // Attempts so far.
   std::uint64_t failures = 0;  // Failed attempts that indicate a server fault.
 };

@@ -55,7 +55,7 @@ class Router {
   Router& del(std::string_view pattern, Handler handler) {
     return route("DELETE", pattern, std::move(handler));
   }
-  // Adds a route for each method without a route of its own here; a route for GET takes HEAD too.
+  // Adds a route for all methods without a route for this pattern. A GET route also serves HEAD.
   Router& any(std::string_view pattern, Handler handler);
   // Wraps all routes and the 404 and 405 responses; the first middleware added is outermost.
   Router& use(Middleware middleware);

@@ -64,7 +64,7 @@ struct ServerOptions {
   // PoolOptions::stack_size in a pool, and otherwise RuntimeOptions::stack_size.
   FiberPool* pool = nullptr;
   // The largest number of served connections. Each listener accepts one more connection, which
-  // waits; further connections stay in the listener's backlog.
+  // waits until another one is closed; further connections stay in the listener's backlog.
   std::size_t max_connections = kUnlimited;
   // The layer below HTTP, such as tls::server_layer(context). The connection's fiber performs the
   // handshake when the client's first bytes arrive, within Limits::head. Empty: no layer.
@@ -97,7 +97,7 @@ struct ServerStats {
   std::uint64_t requests = 0;     // Valid requests so far.
   // Requests answered with 503 for lack of a slot, and TLS handshakes refused for overload.
   std::uint64_t refused = 0;
-  std::uint64_t malformed = 0;      // Refused heads, other failed handshakes, bad PROXY headers.
+  std::uint64_t malformed = 0;      // Refused heads, bad PROXY headers, other failed handshakes.
   std::uint64_t accept_pauses = 0;  // How often accept() failed and was retried later.
   // Connections that were answered with 503 at once, because descriptors or fibers ran out.
   std::uint64_t turned_away = 0;
@@ -120,7 +120,7 @@ struct RequestInProgress {
   std::uint64_t fiber = 0;       // this_fiber::id() of the fiber that reads or handles the request.
   std::string method;            // At most 16 characters; empty until the head is complete.
   std::string target;            // At most 256 characters; empty until the head is complete.
-  std::chrono::nanoseconds age;  // The time since the first read of the request.
+  std::chrono::nanoseconds age;  // The time since the server first read bytes of the request.
   // The received bytes, including the head, and possibly bytes of the next request.
   std::uint64_t received = 0;
   std::uint64_t sent = 0;  // The sent bytes, including the head; counted when a write ends.
@@ -153,11 +153,11 @@ class Server {
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  // Accepts connections, as net::Server does, until stop(), shutdown(), a stop request through
-  // ServerOptions::stop, or until a listener is closed. After stop() or a stop request, serve()
-  // shuts down as shutdown() does, with ServerOptions::grace. serve() retries when descriptors or
-  // memory run out. Several calls may run at once, in fibers of one runtime; listeners that share a
-  // port (net::listen_shared) accept independently.
+  // Accepts connections, as net::Server does, until stop() or shutdown() is called, a stop is
+  // requested through ServerOptions::stop, or a listener is closed. After stop() or a stop request,
+  // serve() shuts down as shutdown() does, with ServerOptions::grace. serve() retries when
+  // descriptors or memory run out. Several calls may run at once, in fibers of one runtime;
+  // listeners that share a port (net::listen_shared) accept independently.
   // Errors: the error that ended a listener; no error if one of the events above ends serve(). A
   // UnixListener's connections have no address, so Request::peer_address() returns an error.
   net::Result<void> serve(std::span<const net::AnyListener> listeners);
@@ -175,8 +175,8 @@ class Server {
   // connections are closed. At the deadline, cancels the contexts of the remaining requests, closes
   // their connections and waits for the handlers. Another shutdown() with an earlier deadline, or
   // the end of ServerOptions::grace after stop(), ends this wait early; a stop request for the
-  // caller does not. A call from a handler, talk or on_access does not wait for connections that
-  // have called shutdown() themselves. After the deadline, such a call waits for no handler.
+  // caller does not. A call from a handler, a `talk` or on_access does not wait for connections
+  // that have called shutdown() themselves. After the deadline, such a call waits for no handler.
   // Returns: true if all connections that shutdown() waits for ended before the deadline.
   bool shutdown(Deadline grace);
 

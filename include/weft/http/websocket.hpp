@@ -61,7 +61,7 @@ struct Message {
 // Context: fibers and plain threads, any number of callers; all calls with an Until park.
 // Throws: std::bad_alloc.
 // Ordering: the same as for net::TcpStream.
-// Lifetime: a server's WebSocket lives while its talk runs, or while pointers from on_open exist.
+// Lifetime: a server's WebSocket lives until `talk` returns, or while pointers from on_open exist.
 class WebSocket {
  public:
   class Core;  // Only the library uses Core and the constructor.
@@ -75,7 +75,7 @@ class WebSocket {
   // Errors: weft::Errc::end_of_stream after a close handshake or a server stop;
   // Errc::unexpected_end if the stream ends earlier; Errc::malformed_frame, message_too_large and
   // message_too_slow, which close the connection with 1002, 1007, 1008 or 1009; Errc::unsupported
-  // outside the handlers of a WebSocketHandlers; the errors of the stream.
+  // if the WebSocket has WebSocketHandlers and none of them is running; the errors of the stream.
   net::Result<Message> receive(const Until& until = Until::ambient());
 
   // Sends a message, and returns once the kernel has accepted it. An error in the middle of a

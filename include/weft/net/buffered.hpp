@@ -1,4 +1,4 @@
-// Reads lines and blocks from any stream of bytes, and writes to it in large pieces.
+// Reads lines and given numbers of bytes from a stream, and gathers small writes to a stream.
 #pragma once
 
 #include <concepts>
@@ -101,10 +101,10 @@ struct ReaderOptions {
 // call. The first read allocates the buffer, which grows for long lines, up to twice `longest`.
 // Context: fibers and plain threads, one caller at a time; if the buffer does not hold enough
 // bytes, reads park as the stream's reads do.
-// Errors: Errc::end_of_stream if no byte is left. ReadErrc::truncated: the stream ended within the
-// line or the requested bytes; `value` holds the bytes before that end, which count as read.
-// ReadErrc::too_long: the line or the size exceeds its limit in ReaderOptions; all bytes stay
-// unread. Any error that the stream returns.
+// Errors: errors of the stream; Errc::end_of_stream if no byte is left. ReadErrc::truncated: the
+// stream ended within the line or the requested bytes; `value` holds the bytes before that end,
+// which count as read. ReadErrc::too_long: the line or the size exceeds its limit in ReaderOptions;
+// all bytes stay unread.
 // Throws: std::bad_alloc.
 class BufferedReader {
  public:
@@ -163,8 +163,8 @@ class BufferedWriter {
   // Drops unflushed bytes, because a destructor cannot report an error.
   ~BufferedWriter() = default;
 
-  // Puts `data` into the buffer, which is flushed first if there is no room. Data of at least the
-  // capacity goes to the stream without a copy. On error, the stream has taken `value` bytes of it.
+  // Puts `data` into the buffer, which is flushed first if there is no room. If `data` has at
+  // least capacity() bytes, it bypasses the buffer. On error, `value` bytes of `data` are written.
   Result<std::size_t> write(std::span<const std::byte> data, const Until& until = Until::ambient());
   // Writes text, as the overload for bytes does.
   Result<std::size_t> write(std::string_view text, const Until& until = Until::ambient());

@@ -36,7 +36,7 @@ template <class Stream>
   }
 }
 
-// Ends the writing direction, so that the peer reads the end of the stream.
+// Shuts down the stream for writing, so that the peer reads the end of the stream.
 template <class Stream>
 Result<void> finish_writing(void* object, const Until& until) {
   Stream& stream = *static_cast<Stream*>(object);

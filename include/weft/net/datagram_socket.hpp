@@ -36,8 +36,8 @@ struct Outgoing {
 
 // Sends and receives whole datagrams (UdpSocket, UnixDatagramSocket). A socket may be connected to
 // one peer, so that the system need not look up a route for each datagram. A connected socket
-// receives only from its peer; a call after a send reports connection_refused if no socket has the
-// peer's address. A socket is move-only, is closed by the destructor, and must not outlive its
+// receives only from its peer. If no socket has the peer's address, a send or a later call reports
+// connection_refused. A socket is move-only, is closed by the destructor, and must not outlive its
 // runtime. One caller may receive while another sends; close() may be called at any time.
 // Context: fibers and plain threads; calls that take an Until park if they cannot finish at once.
 // Errors: Errc::timed_out, cancelled, closed, no_runtime, already_watched; system errors.
@@ -101,7 +101,7 @@ class DatagramSocket {
   void close() noexcept { socket_.close(); }
   // Returns false for an empty or closed socket; may be stale.
   [[nodiscard]] bool is_open_hint() const noexcept { return socket_.is_open_hint(); }
-  // Gives the caller the open descriptor; returns -1 without one. No call may be in progress.
+  // Gives the caller the open descriptor; returns -1 if there is none. No call may be active.
   [[nodiscard]] int release() noexcept { return socket_.release(); }
   // Returns the descriptor, or -1. Leave it open and non-blocking. It is invalid after close().
   [[nodiscard]] int native_handle() const noexcept { return socket_.descriptor(); }

@@ -22,9 +22,9 @@ namespace weft::net {
 // Returns the category of getaddrinfo's errors (EAI_NONAME, ...).
 [[nodiscard]] const std::error_category& resolver_category() noexcept;
 
-// Resolves host names to addresses. Resolver calls the system's resolver on threads; dns::Resolver
-// of weft-dns needs no such threads. A program may define its own resolver. Many callers may share
-// a resolver.
+// Resolves host names to addresses. Resolver calls the system's resolver on its own threads;
+// dns::Resolver of weft-dns needs no threads. A program may define its own resolver. Many callers
+// may share a resolver.
 class AnyResolver {
  public:
   AnyResolver(const AnyResolver&) = delete;
@@ -35,7 +35,7 @@ class AnyResolver {
   // Returns the addresses of `host` with `port`, the best first, without duplicates. An IP address
   // requires no lookup.
   // Errors: codes of resolver_category(); Errc::timed_out, cancelled; Errc::full if too many
-  // lookups wait; invalid_argument for a host with a zero byte; system errors.
+  // lookups are waiting; invalid_argument for a host with a zero byte; system errors.
   Result<std::vector<Address>> resolve(std::string_view host, std::uint16_t port,
                                        const Until& until = Until::ambient());
   // Looks up the IPv4 addresses of `host` if `found` has only IPv6 addresses, and vice versa. The

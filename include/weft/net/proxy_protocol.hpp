@@ -18,7 +18,7 @@ struct ProxyHeader {
   std::optional<Address> source = {};
   // The address to which the client has connected.
   std::optional<Address> destination = {};
-  // Whether the client uses TLS up to the proxy; only version 2 reports this (PP2_TYPE_SSL).
+  // Whether the client connects to the proxy over TLS; only version 2 reports this (PP2_TYPE_SSL).
   bool is_secure = false;
 };
 

@@ -165,7 +165,7 @@ struct ServerOptions {
   // Starts the task that serves a new connection or resumes an idle one. See in_pool().
   // Several fibers may call the function at once; it may park. If the task is destroyed before it
   // has run, for example because `run` throws std::system_error or std::bad_alloc, the connection
-  // is refused. Any other exception drains the server, and Server::serve() throws the exception. By
+  // is refused. Any other exception from `run` stops the server, and Server::serve() throws it. By
   // default, the task runs in a fiber with a stack of `stack_size` bytes (0: the default size).
   std::function<Result<void>(detail::Task&&)> run = {};
   std::size_t stack_size = 0;
@@ -182,7 +182,7 @@ struct ServerOptions {
   // before the handler's first call. Without a header, or if the server stops before the header
   // arrives, the connection is refused. If `networks` is empty, the server reads no headers.
   ProxyProtocol proxy_protocol = {};
-  // The server's label in the metrics and, without `run`, the name of its connections' fibers.
+  // The server's label in the metrics and, if `run` is empty, the name of its connections' fibers.
   // Without a name, there are no metrics.
   std::string name = {};
 };
@@ -201,8 +201,8 @@ struct ServerStats {
 
 // Makes a function for ServerOptions::run that runs handlers as tasks of `pool`. If the pool
 // refuses a task (OnFull::reject), the connection is refused. While a pool with OnFull::block is
-// full, new connections wait in the system's queue. If bytes arrive for an idle connection, a
-// fiber waits for room in the pool. The pool must outlive the server.
+// full, new connections wait in the system's queue, and each idle connection that receives bytes
+// waits for room in a fiber of its own. The pool must outlive the server.
 // Context: plain value.
 [[nodiscard]] inline auto in_pool(FiberPool& pool) {
   return [&pool](detail::Task&& task) {
@@ -266,7 +266,7 @@ class Server {
   // which replaces ServerOptions::grace, closes the remaining connections, and waits for the
   // handlers. May be called repeatedly. A call from a handler does not wait beyond the deadline,
   // and does not close the connections of handlers that have called shutdown(). At the deadline,
-  // serve() closes connections that were accepted after that call.
+  // serve() closes the connections that were accepted after the handler's call.
   // Returns: true if no connection was left to close at the deadline.
   bool shutdown(Deadline grace);
   // Returns whether the server is stopping.

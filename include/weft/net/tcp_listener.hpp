@@ -39,8 +39,8 @@ class TcpListener {
 
   // Parks until there is a connection, and returns it with TCP_NODELAY set. Skips connections that
   // have ended. Retries after pauses from 1 ms to 1 s while the system lacks descriptors or memory,
-  // and up to eight times if a firewall rule refuses (EPERM, EOPNOTSUPP).
-  // Errors: also Errc::timed_out, cancelled; the last try's error, such as too_many_files_open.
+  // and up to eight times if a firewall rule forbids the connection (EPERM, EOPNOTSUPP).
+  // Errors: also Errc::timed_out, cancelled; the last attempt's error, such as too_many_files_open.
   Result<TcpStream> accept(const Until& until = Until::ambient());
 
   // Returns the local address, with the port that the system chose.

@@ -55,8 +55,8 @@ class TcpStream : public ByteStream {
   // 9 hours (32 767 s).
   [[nodiscard]] Result<void> set_keep_alive(const std::optional<KeepAlive>& options) noexcept;
   // Sets whether closing resets the connection and drops unacknowledged bytes (SO_LINGER with 0).
-  // By default the system sends these bytes in the background, unless received bytes are unread.
-  // A longer linger time is not offered, because it would block the closing thread.
+  // By default, the system sends them in the background, but it resets if received bytes are
+  // unread. A longer linger time is not offered, because it would block the closing thread.
   [[nodiscard]] Result<void> set_reset_on_close(bool resets) noexcept;
   // Sets how long sent bytes may stay unacknowledged before the connection fails with timed_out
   // (TCP_USER_TIMEOUT). The call caps `time` at 2^31 - 1 ms (24 days). 0 means the system's

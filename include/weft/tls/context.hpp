@@ -25,8 +25,8 @@ struct ServerOptions {
   // certificate for that name, or else `certificate_file`. The names are the DNS names of each
   // certificate; "*.a.test" matches all names one level below "a.test".
   std::vector<Certificate> more_certificates = {};
-  // Protocols in the order of preference, such as "h2" or "http/1.1", of 1 to 255 bytes each. A
-  // client that offers only other protocols is refused; a client that offers none is accepted.
+  // Protocols in order of preference, such as "h2" or "http/1.1", of 1 to 255 bytes each. A client
+  // that offers only other protocols is refused; a client that offers none is accepted.
   std::vector<std::string> alpn = {};
   // If not empty, clients must present a certificate whose chain leads to a root in this PEM file.
   std::string client_authorities_file = {};
@@ -34,7 +34,7 @@ struct ServerOptions {
   // only suites with forward secrecy and authenticated encryption, as in RFC 9325.
   std::string cipher_list = {};
   // The largest number of handshakes that run at once. A further handshake ends the oldest with
-  // Errc::too_many_handshakes, so that abandoned handshakes do not block new ones. 0: 512 for each
+  // Errc::too_many_handshakes, so that abandoned handshakes do not block new ones. 0 means 512 per
   // processor.
   std::size_t max_handshakes = 0;
 };

@@ -19,8 +19,8 @@ class StreamState;
 
 // Reads and writes a TLS connection over TCP. One caller may read and one may write at a time.
 // Deadlines, stop requests and close() work as for net::TcpStream. The stream is move-only. A call
-// that timed out or was stopped may be repeated. Until the deadline for writes, the stream's own
-// fiber sends accepted bytes that are still unsent. If it cannot, the next call sends them.
+// that timed out or was stopped may be repeated. A fiber of the stream sends what the call left
+// unsent, until the stream's write deadline. If that fiber cannot, the next call sends it.
 // Context: fibers and plain threads; calls that take an Until park; has_read_ahead(), info() and
 // peer_subject() park briefly while another caller is using the stream.
 // Errors: errors of net::TcpStream and openssl_category(); not_enough_memory, protocol_error.
@@ -96,7 +96,7 @@ class Stream {
   [[nodiscard]] std::string version() const;
   // Returns whether the handshake resumed an earlier session.
   [[nodiscard]] bool resumed() const noexcept;
-  // Returns the subject of the peer's certificate, "CN = name", or an empty string if none exists.
+  // Returns the subject of the peer's certificate, "CN = name"; empty without a certificate.
   [[nodiscard]] std::string peer_subject() const;
   // Returns the TLS data of the connection, including the peer's certificate.
   [[nodiscard]] net::TlsInfo info() const;

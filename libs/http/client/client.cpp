@@ -74,8 +74,8 @@ bool may_be_repeated(const Call& call) noexcept {
   return !call.body_source && std::find(kSafe.begin(), kSafe.end(), call.method) != kSafe.end();
 }
 
-// Returns whether the server may have closed the connection without receiving the request: the
-// connection ended without a response, or failed, but not because of a limit.
+// Returns whether the error may mean that the server closed the connection before it received the
+// request. Timeouts, cancellations and malformed responses do not mean this.
 bool was_closed(std::error_code error) noexcept {
   if (error.category() == error_category()) return error == Errc::unexpected_end;
   return error != weft::Errc::timed_out && error != weft::Errc::cancelled;
@@ -98,8 +98,8 @@ bool is_secret(std::string_view name) noexcept {
                      [name](std::string_view secret) { return equal_tokens(name, secret); });
 }
 
-// Prepares `call` for the target of a redirect. If `call` cannot be repeated at the target, returns
-// false and leaves `call` unchanged.
+// Prepares `call` for the target of a redirect. Returns false, and leaves `call` unchanged, if the
+// body can be read only once and would have to be sent again.
 bool prepare_redirect(int status, const Url& from, const Url& to, Call& call) {
   const bool reads = call.method == "GET" || call.method == "HEAD";
   const bool becomes_get =
@@ -157,7 +157,7 @@ net::Result<net::TcpStream> reach(const Url& url, const DialRoute& route, const 
   return net::dial(addresses, until);
 }
 
-// Requests a tunnel to the URL's server from the proxy at the other end of `connection`.
+// Asks the proxy at the other end of `connection` for a tunnel to the URL's server.
 std::error_code open_tunnel(ClientConnection& connection, const Url& url, const ProxyRoute& proxy,
                             const Until& until) {
   constexpr std::size_t kMost = 16 * 1024;
@@ -172,8 +172,8 @@ std::error_code open_tunnel(ClientConnection& connection, const Url& url, const 
     Head head;
     if (const Fault fault = parse_response_head(text, Limits::kMaxHeaders, head)) return *fault;
     if (head.status >= 300) return Errc::refused_by_proxy;
-    // The server at the other end of the tunnel waits for the client, so any bytes after the head
-    // come from the proxy itself.
+    // A TLS server sends nothing before the client does, so any bytes after the head come from the
+    // proxy itself.
     if (head.status >= 200 && !connection.input.rest().empty()) return Errc::malformed_start;
     if (head.status >= 200) return {};
     if (until.is_over()) return until.reason();

@@ -60,7 +60,7 @@ class ClientCore {
   [[nodiscard]] ClientStats stats() const noexcept;
 
  private:
-  // Sends a call. If the server refuses the call's expectation, repeats the call without it (RFC
+  // Sends a call. Repeats the call without its Expect header if the server refuses that header (RFC
   // 9110, 10.1.1).
   net::Result<Reply> send_to(const Url& url, Call& call, const Until& until);
   // Sends a call as send_to() does, with the jar's cookies. Adds the cookies of the response to the

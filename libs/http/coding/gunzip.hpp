@@ -19,7 +19,7 @@ class Gunzip {
   Gunzip(const Gunzip&) = delete;
   Gunzip& operator=(const Gunzip&) = delete;
 
-  // Returns the buffer for the next compressed bytes. Requires that take() has returned 0.
+  // Returns the buffer for the next compressed bytes. Call it only after take() has returned 0.
   [[nodiscard]] virtual std::span<std::byte> room() noexcept = 0;
   // Adds `size` bytes that the caller has written into room().
   virtual void add(std::size_t size) noexcept = 0;

@@ -51,7 +51,7 @@ class ZlibGzip final : public Gzip {
     do {
       stream_.next_out = reinterpret_cast<Bytef*>(room.data());
       stream_.avail_out = static_cast<uInt>(room.size());
-      // No result is needed, because the output is complete once deflate() does not fill `room`.
+      // The result is ignored, because the output is complete once deflate() does not fill `room`.
       (void)::deflate(&stream_, flush);
       compressed.append(room.data(), room.size() - stream_.avail_out);
     } while (stream_.avail_out == 0);

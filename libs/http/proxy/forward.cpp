@@ -35,15 +35,15 @@ std::string joined(const Request& request, std::string_view name, bool keeps, st
   return all.append(last);
 }
 
-// Returns the client's address, such as "192.0.2.1" or "2001:db8::1". Returns an empty string over
-// a Unix socket, or if the client has disconnected.
+// Returns the client's address, such as "192.0.2.1" or "2001:db8::1". Returns an empty string if
+// the connection is a Unix socket, or if the client has disconnected.
 std::string client_of(const Request& request) {
   const auto [address, error] = request.peer_address();
   if (error) return {};
   const std::string text = address.to_string();
   std::string_view host = std::string_view(text).substr(0, text.rfind(':'));
   if (address.is_v6()) host = host.substr(1, host.size() - 2);
-  return std::string(host.substr(0, host.find('%')));  // An IPv6 zone has no meaning elsewhere.
+  return std::string(host.substr(0, host.find('%')));  // Other hosts do not know an IPv6 zone.
 }
 
 // Returns the scheme that the peer, a client or a proxy, used to reach this server.

@@ -62,7 +62,7 @@ bool is_idempotent(std::string_view method) noexcept {
 }
 
 // Returns whether the error proves that nothing has been sent, because no connection was made.
-// "host unreachable" does not prove this, because it may also end an established connection.
+// "host unreachable" does not prove this, because an established connection may fail with it, too.
 bool is_unreachable(std::error_code error) noexcept {
   return error == std::errc::connection_refused;
 }

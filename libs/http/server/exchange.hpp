@@ -35,7 +35,7 @@ class Input;
 // connection's fiber afterwards.
 // Order
 //   [made]  context() and set_limit() store a new context (release) -> context(), ambient(),
-//           set_limit() and finish() load it (acquire): the context is complete.
+//           set_limit() and finish() load it (acquire): they then see the complete context.
 //   [read]  When the body ends, read_some() stores is_read_ (release) -> context() loads it
 //           (acquire): if context() takes lock_ after read_some(), it sees true, and begins the
 //           watch. Otherwise read_some() sees the context, and begins the watch. Relaxed in the
@@ -50,8 +50,8 @@ class Exchange {
   net::Result<std::size_t> read_some(std::span<std::byte> buffer);
   [[nodiscard]] Context& context();
   // ContextNode calls this function for the handler's context. The first call makes the context. If
-  // that fails, returns the server's context for all requests. If no watch can start, the context
-  // does not end when the client disconnects.
+  // that fails, returns the server's context, which all requests share. If no watch can start, the
+  // context does not end when the client disconnects.
   [[nodiscard]] static const Context* ambient(void* exchange) noexcept;
   [[nodiscard]] ServerConnection& connection() noexcept { return connection_; }
   [[nodiscard]] const auto& parameters() const noexcept { return parameters_; }

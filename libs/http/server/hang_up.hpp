@@ -12,8 +12,8 @@
 namespace weft::http {
 
 // Returns whether the peer has already closed its sending side, as a client may do right after its
-// request. Drops earlier edges, so that a later end of the stream causes a new edge. The caller
-// must be the only reader of the stream. Usually makes no system call.
+// request. Drops earlier edges, so that a peer that closes its side later causes a new edge. The
+// caller must be the only reader of the stream. Usually makes no system call.
 [[nodiscard]] bool has_hung_up(net::TcpStream& stream) noexcept;
 
 // Watches a stream that no fiber reads. An edge wakes the watch's fiber, which has no stack until
@@ -45,8 +45,8 @@ class HangUpWatch : private detail::IoWatch {
   detail::SpinLock lock_;
   bool over_ WEFT_GUARDED_BY(lock_) = false;
   // Order
-  //   [told]  note_edge() stores true (release) -> ~HangUpWatch() loads true (acquire): the caller
-  //           of note_edge() wakes the fiber, so the destructor does not.
+  //   [told]  note_edge() stores true (release) -> ~HangUpWatch() loads it (acquire): the
+  //           destructor does not wake the fiber, because the caller of note_edge() does.
   detail::Atomic<bool> told_{false};
   Event ended_;
 };

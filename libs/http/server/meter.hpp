@@ -68,7 +68,7 @@ class Meter {
   };
 
   [[nodiscard]] static std::size_t part_of_thread() noexcept;
-  // Adds `amount` to `count`, which is in the calling thread's `part`. Relaxed: a count.
+  // Adds `amount` to `count`. `part` is the number of the calling thread's part. Relaxed: a count.
   static void add(Count& count, std::uint64_t amount, std::size_t part) noexcept {
     if (part < kOwnParts) {
       count.store(count.load(detail::relaxed) + amount, detail::relaxed);

@@ -63,8 +63,8 @@ class Progress {
   void set_route(RouteIndex route) noexcept { route_.store(route, detail::relaxed); }
   [[nodiscard]] RouteIndex route() const noexcept { return route_.load(detail::relaxed); }
   // If `since` is positive, the server has been waiting for bytes from the client since that time.
-  // If `since` is negative, the server has been waiting since -`since` for the client to read. If
-  // `since` is 0, the server is not waiting. Relaxed: the number publishes no other data.
+  // If `since` is negative, the server has been waiting for the client to read since time -since.
+  // If `since` is 0, the server is not waiting. Relaxed: the number publishes no other data.
   void set_waits_since(std::int64_t since) noexcept { waits_since_.store(since, detail::relaxed); }
   [[nodiscard]] std::int64_t waits_since() const noexcept {
     return waits_since_.load(detail::relaxed);

@@ -30,8 +30,8 @@ void Upgraded::close() noexcept {
   try {
     Link{stream, layer}.announce_end();
   } catch (const std::bad_alloc&) {
-    // Without memory, `layer` cannot announce the end, but the peer sees that the connection is
-    // closed.
+    // If memory runs out, `layer` cannot announce the end of the stream, but the peer sees that
+    // the connection is closed.
   }
   stream.close();
 }

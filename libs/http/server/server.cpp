@@ -195,8 +195,8 @@ void ServerCore::stop() noexcept {
 
 void ServerCore::take_in(net::TcpStream stream) noexcept {
   const std::stop_token stop = stop_.get_token();
-  // After a stop, the connection does not wait for room any longer: its client is connected, so the
-  // server must close it. The server exceeds its limit until the end of the grace period.
+  // A stop ends the wait for room, but the accepted connection is still added, so that the shutdown
+  // can end it. The server may exceed its limit until the end of the grace period.
   (void)room_.try_acquire_until(stop);
   auto* const connection = new (std::nothrow) ServerConnection(std::move(stream), *this);
   if (connection == nullptr) return room_.release();

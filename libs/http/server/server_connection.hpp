@@ -27,8 +27,8 @@ class ServerConnection : public net::ConnectionRecord {
   // Does the same as net::ConnectionRecord::wait_for_bytes(); a new fiber then serves the
   // connection.
   [[nodiscard]] bool wait_for_bytes() noexcept;
-  // Makes the connection call `talk` instead of a session, first with the bytes that arrived early.
-  // Only the serving fiber may call upgrade().
+  // Switches the connection from HTTP to `talk`, whose first call receives the bytes that arrived
+  // early. Only the serving fiber may call upgrade().
   void upgrade(Talk talk, std::string_view early) {
     conversation_ =
         std::make_unique<Conversation>(Conversation{std::move(talk), std::string(early)});

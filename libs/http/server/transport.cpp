@@ -14,8 +14,8 @@ namespace weft::http {
 
 namespace {
 
-// Returns the reading direction of the stream's socket, even if the socket is closed. Returns null
-// if an upgrade has taken the stream.
+// Returns the IoDirection for reads from the stream's socket, even if the socket is closed. Returns
+// null if an upgrade has taken the stream.
 io::IoDirection* reading_of(const net::TcpStream& stream) noexcept {
   io::IoHandle* const handle = stream.socket().handle();
   return handle == nullptr ? nullptr : &handle->read();

@@ -33,7 +33,7 @@ class Transport {
   // Returns whether a read may find bytes. If not, all received bytes have been read, and later
   // bytes cause an edge.
   [[nodiscard]] bool may_have_bytes() noexcept;
-  // Returns whether there are bytes to read, or the stream has ended.
+  // Returns true if there are bytes to read or the stream has ended.
   [[nodiscard]] bool has_bytes();
   // Reads the available bytes. With a past deadline, the call does not wait.
   net::Result<std::size_t> read(std::span<std::byte> room, Deadline deadline);

@@ -165,7 +165,7 @@ struct OfferReader {
     if (name == "client_max_window_bits") return (!has_value || bits != 0) && set(has_client_bits);
     if (name != "server_max_window_bits" || server_bits != 0) return false;
     server_bits = bits;
-    return bits > 8;  // zlib supports no window of 8 bits.
+    return bits > 8;  // zlib does not support an 8-bit window.
   }
   [[nodiscard]] static bool set(bool& flag) noexcept {
     const bool is_first = !flag;

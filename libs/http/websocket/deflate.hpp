@@ -18,7 +18,7 @@ enum class DeflateContext : std::uint8_t { dropped, kept };
 
 enum class Inflated : std::uint8_t { well, too_large, corrupt };
 
-// Decompresses the messages of one direction, for one caller at a time.
+// Decompresses the received messages. Only one caller may use it at a time.
 class MessageInflater {
  public:
   explicit MessageInflater(DeflateContext context) noexcept;
@@ -74,8 +74,8 @@ struct DeflateTerms {
                                                          DeflateContext context);
 // Returns a client's offer, the value of Sec-WebSocket-Extensions.
 [[nodiscard]] std::string_view deflate_offer(DeflateContext context) noexcept;
-// Returns the terms that a server's response to the client's offer sets; nothing if the client
-// cannot accept the response.
+// Returns the terms in a server's response to the client's offer; nothing if the client cannot
+// accept the response.
 [[nodiscard]] std::optional<DeflateTerms> accept_deflate(std::string_view answer,
                                                          DeflateContext context);
 

@@ -17,7 +17,7 @@ void SharedWebSocket::watch() {
     try {
       self->watch();
     } catch (const std::exception&) {
-      self->core().detach();  // No timer is left that could detect a silent peer.
+      self->core().detach();  // Without a timer, a silent peer would stay undetected.
     }
   });
 }

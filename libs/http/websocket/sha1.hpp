@@ -1,4 +1,4 @@
-// Computes SHA-1 for the handshake of a WebSocket; no security depends on this hash.
+// Computes SHA-1 for the WebSocket handshake, which does not use the hash for security.
 #pragma once
 
 #include <array>

@@ -159,7 +159,7 @@ class WebSocket::Core {
   // Handles an event other than a message. An error ends the connection.
   std::error_code handle(MessageReader::Event event) WEFT_REQUIRES(reading_);
   std::error_code refuse(std::uint16_t code, Errc why) WEFT_REQUIRES(reading_);
-  // Sets the deadline of the message being received. If there is none, removes the deadline.
+  // Sets the deadline of the message being received. Removes it if no message is being received.
   void note_begin(MessageReader::Event event) WEFT_REQUIRES(reading_);
   // Closes the WebSocket because the server is stopping.
   std::error_code go_away() WEFT_REQUIRES(reading_);
@@ -168,9 +168,9 @@ class WebSocket::Core {
   net::Result<Message> receive_next(const Until& until);
   net::Result<std::optional<Message>> take_next();
   // Reads for at most options_.close, or until the peer ends the connection, and then closes the
-  // link. Does nothing if another call already does this. Closing the link earlier could cause a
-  // reset, which would discard sent bytes. Does not hold reading_ during this time, so close() need
-  // not wait for reading_.
+  // link. Does nothing if another call is already doing this. Closing the link earlier could cause
+  // a reset, which would discard sent bytes. Does not hold reading_ during this time, so close()
+  // need not wait for reading_.
   void linger();
   std::error_code end(std::error_code why) WEFT_REQUIRES(reading_);
   std::error_code send_alone(Opcode opcode, std::string_view payload, const Until& limit);

@@ -57,7 +57,7 @@ bool is_future_address(std::string_view text) noexcept {
                      [](char c) { return is_unreserved(c) || is_delimiter(c) || c == ':'; });
 }
 
-// Parses the text between the brackets.
+// Parses the text between the brackets of an IP literal.
 bool parse_literal(std::string_view text, Authority& parts) noexcept {
   const std::size_t percent = text.find('%');
   parts.is_literal = true;
@@ -66,7 +66,7 @@ bool parse_literal(std::string_view text, Authority& parts) noexcept {
     return is_v6_address(text) || is_future_address(text);
   }
   parts.zone = text.substr(percent + 1);
-  // In a URL, this percent sign must be encoded (RFC 6874), but many programs do not encode it.
+  // In a URL, the '%' before the zone must be encoded (RFC 6874), but many programs do not do this.
   if (parts.zone.size() > 2 && parts.zone.starts_with("25")) parts.zone.remove_prefix(2);
   return is_v6_address(parts.host) && !parts.zone.empty() &&
          std::all_of(parts.zone.begin(), parts.zone.end(), is_unreserved);

@@ -7,9 +7,9 @@
 
 namespace weft::http {
 
-// Checks the lines of a head before the parser reads it. Accepts only heads that all proxies on the
-// way split into the same lines. Refuses a bare CR or LF, a NUL, and, unless allowed, a line that
-// continues the previous line (obs-fold). Each byte is checked once, however slowly the head
+// Checks the lines of a head before the parser reads it. Accepts a head only if every proxy on the
+// way splits it into the same lines. Refuses a bare CR or LF, a NUL, and, unless allowed, a line
+// that continues the previous line (obs-fold). Each byte is checked once, however slowly the head
 // arrives.
 class HeadLines {
  public:

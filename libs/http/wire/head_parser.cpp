@@ -49,7 +49,7 @@ int on_value(llhttp_t* parser, const char* at, std::size_t size) {
   return 0;
 }
 
-// Sets the value even if it is empty, because the parser may report no piece of an empty value.
+// Sets the value if it is empty, because the parser may not call on_value() for an empty value.
 int on_value_end(llhttp_t* parser) {
   Head& head = *sink_of(parser).head;
   if (head.count == 0) return HPE_USER;

@@ -6,8 +6,8 @@
 namespace weft::http {
 
 // Joins each continuation line to the line before it: two spaces replace the CRLF between them
-// (obs-fold; RFC 9112, 5.2). The line ends must have been checked: HeadLines checks a head, and
-// ChunkDecoder checks trailers.
+// (obs-fold; RFC 9112, 5.2). Must be called only after HeadLines (for a head) or ChunkDecoder (for
+// trailers) has checked the line ends.
 void unfold(std::string& head) noexcept;
 
 // Merges several equal values of Content-Length, in separate lines or in a list, into one value

@@ -1,5 +1,5 @@
-// Checks a head by rules beyond its syntax. These rules ensure that all programs that forward or
-// receive the message agree on where it ends.
+// Checks a head against rules that go beyond its syntax. These rules ensure that all programs that
+// forward or receive the message agree on where it ends.
 #pragma once
 
 #include <optional>

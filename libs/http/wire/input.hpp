@@ -22,9 +22,9 @@ class Input {
   [[nodiscard]] std::string_view rest() const noexcept { return {data_ + begin_, end_ - begin_}; }
   void consume(std::size_t size) noexcept { begin_ += size; }
 
-  // Returns free space after the unconsumed bytes, limited so that at most `most` bytes can be
-  // unconsumed. Returns an empty span if `most` bytes are already unconsumed. Moves bytes to the
-  // front if the buffer is full.
+  // Returns free space after the unconsumed bytes. If the caller fills all of it, at most `most`
+  // bytes are unconsumed. Returns an empty span if `most` bytes are already unconsumed. Moves bytes
+  // to the front if the buffer is full.
   [[nodiscard]] std::span<char> make_room(std::size_t most) {
     if (begin_ == end_) {
       begin_ = end_ = 0;

@@ -71,7 +71,7 @@ concept PointsToStream = requires(const T& it) {
   it->stream().get_executor();
 };
 
-// Returns the executor of the first argument that has one, which is Beast's stream, for example.
+// Returns the executor of the first argument that has one. Beast's stream is such an argument.
 template <class None = void>
 void executor_of_arguments() {
   static_assert(!std::is_void_v<None>,
@@ -90,7 +90,7 @@ auto executor_of_arguments(const First& first, const Rest&... rest) {
   }
 }
 // To check a token, Asio's concept instantiates the token with an initiation that is never called.
-// Tokens that wrap this token may return auto, so the whole body of initiate() must compile.
+// All of initiate() must compile for it, because a wrapping token's initiate() may return auto.
 template <class Initiation>
 inline constexpr bool kIsTrial = false;
 #if defined(ASIO_HAS_CONCEPTS) || defined(BOOST_ASIO_HAS_CONCEPTS)
@@ -192,7 +192,7 @@ class Part {
 
 // Lives on the stack of the waiting caller. Invariant: pending_ is the number of calls that have
 // not ended (the operation's start, its handler, a cancellation). Once it is 0, no call uses this
-// object or the caller's arguments. pending_.done() synchronizes with the end of the wait.
+// object or the caller's arguments. The last pending_.done() synchronizes with the end of the wait.
 template <class Token, class Executor, class... Args>
 class FiberOperation {
   using Limit = std::decay_t<decltype(std::declval<Token>().limit())>;
@@ -274,8 +274,8 @@ class FiberOperation {
         WEFT_TRY { end_operation(); }
         WEFT_CATCH_ALL { cancel_exception_ = std::current_exception(); }
       };
-      // If the dispatch fails, the operation continues, and the stack must exist until the
-      // operation ends.
+      // If dispatch() throws, the operation continues. Its state is on this stack, so the caller
+      // still waits for its end.
       WEFT_TRY { lib::dispatch(place_, Part<decltype(cancel)>(pending_, cancel)); }
       WEFT_CATCH_ALL { cancel_exception_ = std::current_exception(); }
       (void)pending_.wait_until({});

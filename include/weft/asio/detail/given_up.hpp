@@ -13,7 +13,7 @@ namespace detail {
 
 // When a context ends, its destructor abandons all operations: Asio destroys their handlers. Until
 // it has destroyed all of them, the callers that waited for these operations must not use Asio's
-// services again. A GivenUp on the destructor's stack therefore ends all these waits together.
+// services again. A GivenUp on the destructor's stack therefore ends these waits only after that.
 class GivenUp {
  public:
   GivenUp() : previous_(std::exchange(current(), this)) {}
