@@ -40,9 +40,8 @@ inline constexpr unsigned kDefaultSizeClass = 2;
 }
 
 // Each stack has this many bytes beyond its size, for the calls of a parent whose child runs
-// inlined. A fiber may run in place on the stack of a parent that has used no more than these
-// bytes, and still has its full stack size. A fiber that is alone on a stack must not rely on these
-// bytes.
+// inlined. A fiber may run in place on the stack of a parent that has used at most 15 KiB, and
+// still has its full stack size. A fiber that is alone on a stack must not rely on these bytes.
 inline constexpr std::size_t kInlineBytes = std::size_t{16} << 10;
 
 // A name of up to 31 characters. Relaxed: the fiber writes the name, and dumps may read a mixture

@@ -60,7 +60,7 @@ struct NoCompletion {
 // Context: fibers and plain threads; waits and arrive_and_wait() park. The last arrival of a phase
 // parks if the completion function parks.
 // Ordering: each arrival synchronizes with the start of the completion function. The end of that
-// function synchronizes with the return of each wait.
+// function synchronizes with the return of each successful wait.
 // Lifetime: the barrier may be destroyed once every wait has returned. If all callers use
 // arrive_and_wait(), it may be destroyed once the first call has returned from the last phase.
 template <class CompletionFunction = detail::NoCompletion>

@@ -18,7 +18,7 @@
 
 // If the page cache holds the data, a read returns it at once, without a thread. Otherwise the
 // caller parks while a thread of file_group() makes the call. If `until` ends the wait, the thread
-// still finishes its call, for example a write.
+// still finishes a call that it has begun, for example a write.
 // Context: fibers and plain threads, with or without a runtime; calls that take an Until park.
 // Errors: system errors (no_such_file_or_directory, ...); invalid_argument for a path with a zero
 // byte; Errc::timed_out, cancelled; Errc::full if too many calls wait for a thread.

@@ -12,8 +12,8 @@ namespace weft {
 // Context: fibers and plain threads; lock(), try_lock_until() and try_lock_for() park.
 // Ordering: unlock() synchronizes with the next lock().
 // Lifetime: the last caller to lock and unlock the mutex may destroy it.
-// Fairness: waiters are woken in FIFO order. Running callers may take a free mutex before a woken
-// waiter runs. If that waiter finds the mutex locked, the next unlock() passes the mutex to it.
+// Fairness: waiters are woken in FIFO order. Running callers may take a free mutex first. A woken
+// waiter that finds it locked rejoins at the head of the queue; an unlock() then passes it on.
 // Invariants
 //   I1  The mutex has no owner if and only if state_ is 0 or has kOpen set. While it has an owner,
 //       state_ is kLocked, with or without kWaiters; in unlock(), state_ may be kWaiters alone.

@@ -55,8 +55,8 @@ class FiberPool : private detail::WrongPoolCalls {
   // as ambiguous, because the braces could then also be a FiberPool.
   FiberPool(FiberPool&) = delete;
   FiberPool& operator=(const FiberPool&) = delete;
-  // Calls close(Close::drain), then join(). If tasks are still running after 5 s, writes a list
-  // of all fibers to stderr once.
+  // Calls close(Close::drain), then join(). If tasks are still running after 5 s, lists fibers
+  // (at most 200 per runtime) on stderr once.
   ~FiberPool();
 
   // The type of the handle that async() returns.

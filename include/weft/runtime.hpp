@@ -86,8 +86,8 @@ struct RuntimeOptions {
   // for locks. If true, it applies to all runtimes until the process ends. Each call that may park
   // then takes a few nanoseconds longer. The environment variable WEFT_LOCK_OWNERS=1 does the same.
   bool lock_owners = false;
-  // When the process receives this signal, such as SIGQUIT (Ctrl-\ in a terminal), it writes all
-  // fibers to stderr and continues. 0: none. The environment variable WEFT_DUMP_SIGNAL (a number,
+  // When the process receives this signal, such as SIGQUIT (Ctrl-\ in a terminal), it writes a
+  // dump to stderr and continues. 0: none. The environment variable WEFT_DUMP_SIGNAL (a number,
   // HUP, QUIT, USR1 or USR2) overrides the option. If the signal carries a number (`kill --queue
   // 5`), the process instead calls profile::processor() for that many seconds, at most 60. It
   // writes the result to weft-profile-PID-NUMBER.folded in the folder that the environment variable
@@ -101,8 +101,8 @@ struct RuntimeOptions {
   // computes or blocks for a long time delays the fibers queued on its worker, unless other workers
   // are idle. The options below then have no effect.
   bool monitor = true;
-  // A fiber that has run for this long without waiting yields in its next call to weft. Accurate to
-  // 1 ms, and at least 1 ms.
+  // A fiber that has run for this long without waiting yields in its next call that may park.
+  // Accurate to 1 ms, and at least 1 ms.
   std::chrono::nanoseconds turn = std::chrono::milliseconds(1);
   // A fiber that runs for this long without a switch is stalled, and other workers take over its
   // worker's queue. At least 1 ms.

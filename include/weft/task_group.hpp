@@ -66,7 +66,7 @@ class TaskGroup : private detail::WrongGroupCalls {
   explicit TaskGroup(detail::GroupPool pool, const TaskGroupOptions& options = {})
       : TaskGroup(pool, this_fiber::context(), options) {}
   // Cancels the remaining tasks and waits for them. After 5 s, it lists the remaining fibers (with
-  // a pool: all fibers) on stderr. Drops exceptions that no join() has thrown.
+  // a pool: other fibers too) on stderr. Drops exceptions that no join() has thrown.
   ~TaskGroup() {
     context_.cancel();
     if (running_.wait_until(Deadline::past())) return;

@@ -15,7 +15,7 @@ namespace weft {
 // spawn and done() at the end of the work.
 // Context: fibers and plain threads; wait(), wait_until() and wait_for() park.
 // Ordering: done() synchronizes with the return of the wait() that it ends.
-// Lifetime: the group may be destroyed, or used again, as soon as wait() has returned.
+// Lifetime: the group may be destroyed or reused once a wait has succeeded and all have returned.
 // Invariants
 //   I1  word_ = 2 * count + (1 if a waiter may be in the list).
 //   I2  The waiter bit is set and cleared under waiters_lock_ only.

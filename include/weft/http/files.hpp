@@ -28,7 +28,7 @@ net::Result<void> send_file(Request& request, Response& response, const std::str
 
 // Returns a handler that serves the file Request::rest_of_path() below `folder`, or index.html if
 // that path is a folder. Use it for a route such as "/files/{path...}" or for a whole server.
-// Neither ".." nor a link leads outside `folder`; names that begin with a dot are not served.
+// Neither ".." nor a link leads outside `folder`; paths with a name that begins with a dot get 404.
 // Context: plain value.
 [[nodiscard]] Handler serve_folder(std::string folder, FileOptions options = {});
 

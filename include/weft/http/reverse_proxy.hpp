@@ -60,10 +60,10 @@ struct OriginStats {
 };
 
 // Forwards each request to the healthy server with the fewest running requests, and streams bodies
-// in both directions. Relays upgrades, such as WebSockets. After a failed attempt, the proxy tries
-// the other servers, unless it has begun to read the request's body. If the server has not refused
-// the connection, the proxy tries again only with an idempotent method (GET, HEAD, OPTIONS, TRACE,
-// PUT, DELETE). It answers with 502 if all attempts fail, and with 504 if the last attempt took too
+// both ways. Relays upgrades, such as WebSockets. After a failure, it tries the other servers,
+// unless it has read part of the body or the response is malformed. If the server has not refused
+// the connection, it tries again only with an idempotent method (GET, HEAD, OPTIONS, TRACE, PUT,
+// DELETE). It answers with 502 if all attempts fail, and with 504 if the last attempt took too
 // long. It never repeats a request that a server has answered completely, whatever the status.
 //
 //   ReverseProxy proxy({.origins = {"http://127.0.0.1:9001", "http://127.0.0.1:9002"}});

@@ -68,7 +68,7 @@ class ByteStream {
                                      const Until& until = Until::ambient());
   // Writes `size` bytes of an open file, from `offset`, without copying them into the process. The
   // position of the file stays unchanged. A thread of file_group() (weft/files.hpp) reads bytes
-  // that are not in memory, so the worker never waits for a disk. After an error, the kernel has
+  // that are not in memory, so a worker rarely waits for a disk. After an error, the kernel has
   // accepted `value` bytes.
   // Errors: also Errc::end_of_stream if the file ends early; Errc::full if file_group() is full.
   Result<std::uint64_t> send_file(int file, std::uint64_t offset, std::uint64_t size,

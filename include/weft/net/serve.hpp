@@ -34,9 +34,9 @@ namespace weft::net {
 // Selects what happens to a connection when its handler has returned.
 enum class Next : std::uint8_t {
   close,
-  // The handler is called again when there are bytes to read. The next call also goes through
-  // ServerOptions::run, which may refuse the connection. Until then the connection has no running
-  // fiber and no stack. The handler must process all bytes that it read ahead, or keep the
+  // The handler is called again when there are bytes to read. While a connection waits for them, it
+  // has no running fiber and no stack; the next call then goes through ServerOptions::run, which
+  // may refuse the connection. The handler must process all bytes that it read ahead, or keep the
   // unprocessed bytes in Connection::state().
   idle,
 };
