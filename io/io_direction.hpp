@@ -59,7 +59,8 @@ class IoDirection {
   // the last attempt, or the direction is closed. Only the caller that may wait calls it, and it
   // must remove the watch.
   void add_watch(detail::IoWatch& watch) noexcept;
-  // Once it returns, no thread notifies the watch or accesses it.
+  // Once it returns, no thread notifies the watch or accesses it. It may be called for a watch that
+  // was not added.
   void remove_watch(detail::IoWatch& watch) noexcept;
 
   // Wakes the waiting caller, or records the edge. Returns true if it woke a caller. Any thread may

@@ -6,8 +6,11 @@
 #include <weft/event.hpp>
 #include <weft/go.hpp>
 #include <weft/http/server.hpp>
+#include <weft/net/tcp_listener.hpp>
 #include <weft/pool.hpp>
 
+#include "io/poller.hpp"
+#include "libs/http/server/hang_up.hpp"
 #include "tests/support/http_test.hpp"
 #include "tests/support/sim_test.hpp"
 
@@ -106,6 +109,18 @@ FIBER_TEST_CASE_WITH(
   ask();
   // A busy connection has a fiber; a context must not add one.
   CHECK(runtime.stats().spawned - before <= 20);
+}
+
+// A server that stops closes connections at any moment.
+FIBER_TEST_CASE(
+    "a request's context ends when its connection closes before the server watches it") {
+  auto listener = net::TcpListener::listen(net::Address::loopback_v4(0));
+  const auto client = net::TcpStream::connect(listener.value.local_address().value);
+  auto accepted = listener.value.accept();
+  (void)accepted.value.socket().handle()->close();
+  Context context;
+  const http::HangUpWatch watch(accepted.value, context);
+  CHECK(wait_for_end(context) == Errc::cancelled);
 }
 
 TEST_SUITE_END();

@@ -356,4 +356,19 @@ TEST_CASE("a poller attributes events of many descriptors to the right descripto
   }
 }
 
+detail::Waker note_nothing(detail::IoWatch& /*watch*/) noexcept { return {}; }
+
+TEST_CASE("removing a watch returns when the watch was never added, or was notified by a close") {
+  const weft::test::TestGuard guard("removing a watch");
+  Poller poller;
+  Watched watched(poller);
+  detail::IoWatch watch{&note_nothing};
+  watched->read().remove_watch(watch);
+  watched->read().add_watch(watch);
+  watched->read().remove_watch(watch);
+  watched->read().add_watch(watch);
+  (void)watched->close();
+  watched->read().remove_watch(watch);
+}
+
 TEST_SUITE_END();

@@ -12,9 +12,9 @@ struct IoWatch {
   // Records the event, and returns the waker of a waiter, if there is one. The thread that removed
   // the watch from the direction calls this function, which must not park.
   Waker (*tell)(IoWatch& self) noexcept;
-  // The notifying thread sets this flag, and does not access the watch afterwards; see
-  // io::IoDirection.
-  Atomic<bool> let_go{false};
+  // False while a direction may access the watch. The notifying thread sets this flag, and does not
+  // access the watch afterwards; see io::IoDirection.
+  Atomic<bool> let_go{true};
 };
 
 }  // namespace weft::detail
