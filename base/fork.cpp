@@ -19,7 +19,12 @@ constinit ForkHandlers* ForkHandlers::first_ = nullptr;
 ForkHandlers::ForkHandlers(Locks locks, Function before, Function in_parent, Function in_child)
     : before_(before), in_parent_(in_parent), in_child_(in_child) {
   if (first_ == nullptr) {
-    const int error = pthread_atfork(&run_before, &run_in_parent, &run_in_child);
+    const int error = pthread_atfork([] { run_all(&ForkHandlers::before_); },
+                                     [] { run_all(&ForkHandlers::in_parent_); },
+                                     [] {
+                                       fork_count.fetch_add(1, relaxed);
+                                       run_all(&ForkHandlers::in_child_);
+                                     });
     if (error != 0)
       throw std::system_error(error, std::generic_category(),
                               "weft: the handlers of forks cannot be registered");
@@ -30,17 +35,8 @@ ForkHandlers::ForkHandlers(Locks locks, Function before, Function in_parent, Fun
   *place = this;
 }
 
-void ForkHandlers::run_before() noexcept {
-  for (const ForkHandlers* each = first_; each != nullptr; each = each->next_) each->before_();
-}
-
-void ForkHandlers::run_in_parent() noexcept {
-  for (const ForkHandlers* each = first_; each != nullptr; each = each->next_) each->in_parent_();
-}
-
-void ForkHandlers::run_in_child() noexcept {
-  fork_count.fetch_add(1, relaxed);
-  for (const ForkHandlers* each = first_; each != nullptr; each = each->next_) each->in_child_();
+void ForkHandlers::run_all(const Function ForkHandlers::*function) noexcept {
+  for (const ForkHandlers* each = first_; each != nullptr; each = each->next_) (each->*function)();
 }
 
 }  // namespace weft::detail

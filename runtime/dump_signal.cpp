@@ -71,11 +71,11 @@ constinit detail::NeverDestroyed<Shared> all_users;
 Shared& shared() noexcept { return all_users.get(); }
 
 // Not analyzed, all three functions: one function releases the lock that another function takes.
-void lock_before_fork() noexcept WEFT_NOT_ANALYZED { shared().mutex.lock(); }
-void unlock_after_fork() noexcept WEFT_NOT_ANALYZED { shared().mutex.unlock(); }
+void lock_before_fork() WEFT_NOT_ANALYZED { shared().mutex.lock(); }
+void unlock_after_fork() WEFT_NOT_ANALYZED { shared().mutex.unlock(); }
 
 // The child has no writer thread. The handler stays installed, and finds no descriptor.
-void forget_after_fork() noexcept WEFT_NOT_ANALYZED {
+void forget_after_fork() WEFT_NOT_ANALYZED {
   Shared& state = shared();
   handler_descriptor.store(-1, relaxed);
   handlers_running.store(0, relaxed);

@@ -2,12 +2,12 @@
 
 #include <array>
 #include <cerrno>
-#include <memory>
 #include <mutex>
 #include <utility>
 #include <vector>
 #include <weft/detail/atomic.hpp>
 #include <weft/detail/fork.hpp>
+#include <weft/detail/never_destroyed.hpp>
 #include <weft/detail/thread_mutex.hpp>
 
 #include "base/lock_owners.hpp"
@@ -55,8 +55,8 @@ detail::ThreadMutex registry_mutex;
 // All schedulers, and the schedulers that a thread may choose; each list begins with the oldest.
 // The lists are never destroyed, because a static runtime may outlive other static objects.
 // tools/gdb/weft.py reads `registry`.
-constinit std::vector<Scheduler*>* registry WEFT_GUARDED_BY(registry_mutex) = nullptr;
-constinit std::vector<Scheduler*>* choosable WEFT_GUARDED_BY(registry_mutex) = nullptr;
+constinit detail::NeverDestroyed<std::vector<Scheduler*>> registry WEFT_GUARDED_BY(registry_mutex);
+constinit detail::NeverDestroyed<std::vector<Scheduler*>> choosable WEFT_GUARDED_BY(registry_mutex);
 
 // Not inlined, because a fiber may move to another thread, and must not cache the address.
 [[gnu::noinline]] Scheduler*& bound_scheduler() noexcept {
@@ -65,20 +65,18 @@ constinit std::vector<Scheduler*>* choosable WEFT_GUARDED_BY(registry_mutex) = n
 }
 
 void choose_default() noexcept WEFT_REQUIRES(registry_mutex) {
-  default_scheduler.store(choosable->empty() ? nullptr : choosable->front(),
+  default_scheduler.store(choosable.get().empty() ? nullptr : choosable.get().front(),
                           release);  // [default]
 }
 
-void before_fork() noexcept WEFT_ACQUIRES(registry_mutex) { registry_mutex.lock(); }
-void after_fork_in_parent() noexcept WEFT_RELEASES(registry_mutex) { registry_mutex.unlock(); }
+void before_fork() WEFT_ACQUIRES(registry_mutex) { registry_mutex.lock(); }
+void after_fork_in_parent() WEFT_RELEASES(registry_mutex) { registry_mutex.unlock(); }
 // Only the thread that forked exists in the child. A scheduler's lock that another thread held at
 // the fork stays locked forever.
-void after_fork_in_child() noexcept WEFT_RELEASES(registry_mutex) {
-  if (registry != nullptr) {
-    registry->clear();
-    choosable->clear();
-    choose_default();
-  }
+void after_fork_in_child() WEFT_RELEASES(registry_mutex) {
+  registry.get().clear();
+  choosable.get().clear();
+  choose_default();
   for (auto& side : choosing) side.store(0, relaxed);
   bound_scheduler() = nullptr;
   ParkedThreads::reset();
@@ -99,27 +97,19 @@ void after_fork_in_child() noexcept WEFT_RELEASES(registry_mutex) {
 const detail::ForkHandlers registry_fork_handlers(detail::ForkHandlers::Locks::outer, &before_fork,
                                                   &after_fork_in_parent, &after_fork_in_child);
 
-void prepare_once() WEFT_REQUIRES(registry_mutex) {
-  if (registry != nullptr) return;
-  auto all = std::make_unique<std::vector<Scheduler*>>();
-  choosable = new std::vector<Scheduler*>;
-  registry = all.release();
-}
-
 }  // namespace
 
 void enter_registry(Scheduler& scheduler) {
   const detail::Guard lock(registry_mutex);
-  prepare_once();
-  registry->reserve(registry->size() + 1);
-  choosable->push_back(&scheduler);
-  registry->push_back(&scheduler);
+  registry.get().reserve(registry.get().size() + 1);
+  choosable.get().push_back(&scheduler);
+  registry.get().push_back(&scheduler);
   choose_default();
 }
 
 void stop_choosing(Scheduler& scheduler) noexcept {
   const detail::Guard lock(registry_mutex);
-  if (std::erase(*choosable, &scheduler) == 0) return;
+  if (std::erase(choosable.get(), &scheduler) == 0) return;
   choose_default();
   for (int turn = 0; turn < 2; ++turn) {
     // Relaxed: the value changes only under the mutex. A Choice may read it late, but this
@@ -133,7 +123,7 @@ void stop_choosing(Scheduler& scheduler) noexcept {
 void leave_registry(Scheduler& scheduler) noexcept {
   stop_choosing(scheduler);
   const detail::Guard lock(registry_mutex);
-  std::erase(*registry, &scheduler);
+  std::erase(registry.get(), &scheduler);
 }
 
 // Excluded from thread-safety analysis: see lock_until().
@@ -141,8 +131,7 @@ bool visit_registry(Deadline patience,
                     const std::function<void(Scheduler&)>& visit) WEFT_NOT_ANALYZED {
   const std::unique_lock lock = base::lock_until(registry_mutex, patience);
   if (!lock) return false;
-  if (registry == nullptr) return true;
-  for (Scheduler* scheduler : *registry) visit(*scheduler);
+  for (Scheduler* scheduler : registry.get()) visit(*scheduler);
   return true;
 }
 

@@ -49,11 +49,10 @@ void destroy(void* /*context*/, void* contexts, CRYPTO_EX_DATA* /*data*/, int /*
 
 // Returns an index, or a negative number if OpenSSL is out of memory.
 int place() {
-  struct Index {
-    const int value = SSL_CTX_get_ex_new_index(0, nullptr, nullptr, nullptr, &destroy);
-  };
-  static constinit detail::FirstUse<Index> index;
-  return index.get([] { return std::make_unique<Index>(); }).value;
+  static constinit detail::FirstUse<int> index;
+  return index.get([] {
+    return std::make_unique<int>(SSL_CTX_get_ex_new_index(0, nullptr, nullptr, nullptr, &destroy));
+  });
 }
 
 // A client that requests another name, or none, gets the default certificate, which it may refuse

@@ -1,8 +1,5 @@
 #include <weft/detail/first_use.hpp>
 
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <doctest/doctest.h>
 
 #include <memory>
@@ -12,6 +9,8 @@
 #include <vector>
 #include <weft/detail/atomic.hpp>
 #include <weft/detail/fork.hpp>
+
+#include "tests/support/child.hpp"
 
 namespace {
 
@@ -43,11 +42,8 @@ TEST_CASE("threads that use an object for the first time get the same object") {
 TEST_CASE("the child of a fork makes another object, and its parent keeps the first object") {
   int* const first = find_number();
   *first = 8;
-  const pid_t child = fork();
-  if (child == 0) _exit(find_number() != first && *find_number() == 7 ? 0 : 1);
-  int status = 0;
-  waitpid(child, &status, 0);
-  CHECK(status == 0);
+  CHECK(weft::test::status_of_child(
+            [&] { return find_number() != first && *find_number() == 7 ? 0 : 1; }) == 0);
   CHECK(find_number() == first);
   CHECK(*find_number() == 8);
 }
@@ -87,11 +83,7 @@ TEST_CASE("a fork takes outer locks before inner locks, and counts as one fork i
   inner_steps.store(0, relaxed);
   outer_steps.store(0, relaxed);
   const std::uint32_t before = forks();
-  const pid_t child = fork();
-  if (child == 0) _exit(forks() == before + 1 ? 0 : 1);
-  int status = 0;
-  waitpid(child, &status, 0);
-  CHECK(status == 0);
+  CHECK(weft::test::status_of_child([&] { return forks() == before + 1 ? 0 : 1; }) == 0);
   CHECK(is_outer_first.load(relaxed));
   CHECK(inner_steps.load(relaxed) == 1);
   CHECK(forks() == before);

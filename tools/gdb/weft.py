@@ -114,7 +114,7 @@ def all_fibers():
         raise gdb.GdbError("debug information of weft is missing: install libweft0-dbgsym, or build "
                            f"weft with -Ddebug=true ({error})") from error
     count = (SLAB_BYTES - SLAB_HEADER_BYTES) // record.sizeof
-    for scheduler in elements(registry.dereference()) if int(registry) != 0 else []:
+    for scheduler in elements(registry["object_"]):
         for slab in elements(scheduler["shared_"]["stores_"]["fibers_"]["slabs_"]):
             first = gdb.Value(int(slab) + SLAB_HEADER_BYTES).cast(record.pointer())
             for i in range(count):

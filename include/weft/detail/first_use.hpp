@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <memory>
 #include <new>
-#include <utility>
 #include <weft/detail/atomic.hpp>
 #include <weft/detail/fork.hpp>
 
@@ -61,7 +60,8 @@ class StaticObject {
   StaticObject& operator=(const StaticObject&) = delete;
 
   [[nodiscard]] const T& get() noexcept {
-    if (const T* made = made_.load(acquire)) return *made;  // [made]
+    const T* made = made_.load(acquire);  // [made]
+    if (made != nullptr) return *made;
     // Relaxed: the counter only gives each thread a different place.
     const std::size_t place = taken_.fetch_add(1, relaxed);
     if (place < places_.size()) {
@@ -70,7 +70,6 @@ class StaticObject {
       (void)made_.compare_exchange_strong(none, own, acq_rel, acquire);  // [made]
     }
     // If all places are taken, another thread is about to store the object.
-    const T* made = made_.load(acquire);                 // [made]
     while (made == nullptr) made = made_.load(acquire);  // [made]
     return *made;
   }

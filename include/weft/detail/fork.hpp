@@ -25,9 +25,7 @@ class ForkHandlers {
   ForkHandlers& operator=(const ForkHandlers&) = delete;
 
  private:
-  static void run_before() noexcept;
-  static void run_in_parent() noexcept;
-  static void run_in_child() noexcept;
+  static void run_all(const Function ForkHandlers::*function) noexcept;
 
   static ForkHandlers* first_;
   const Function before_;
