@@ -121,9 +121,10 @@ Result<DatagramSocket<Where>> DatagramSocket<Where>::open(const Where& like) {
 
 template <class Where>
 Result<DatagramSocket<Where>> DatagramSocket<Where>::connected(const Where& peer) {
-  auto result = open(peer);
-  if (!result.error) result.error = result.value.connect(peer);
-  return result;
+  auto [socket, error] = make_socket(system_form(peer).family(), SOCK_DGRAM, [&](int descriptor) {
+    return connect_to(descriptor, system_form(peer));
+  });
+  return {.value = DatagramSocket(std::move(socket)), .error = error};
 }
 
 template <class Where>

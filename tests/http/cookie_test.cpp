@@ -163,6 +163,15 @@ SIM_TEST_CASE("a cookie in a cookie jar expires when its maximum age is reached"
   CHECK(jar.sends("http://a.example/") == "b=1");
 }
 
+SIM_TEST_CASE("a full cookie jar drops an expired cookie before a cookie that is still valid") {
+  Jar jar({.max_cookies = 2});
+  jar.store("http://a.example/", "a=1").store("http://b.example/", "b=1; Max-Age=60");
+  world.run_for(std::chrono::seconds(61));
+  jar.store("http://c.example/", "c=1");
+  CHECK(jar.sends("http://a.example/") == "a=1");
+  CHECK(jar.sends("http://c.example/") == "c=1");
+}
+
 FIBER_TEST_CASE("a client with a cookie jar sends a server's cookies back, even after a redirect") {
   const HttpServer server([](http::Request& request, http::Response& response) {
     if (request.path() == "/in") {

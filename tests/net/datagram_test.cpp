@@ -187,6 +187,13 @@ FIBER_TEST_CASE("a connected UDP socket returns an error when no peer is listeni
   CHECK(socket.send_to(std::vector<std::byte>(70'000), nobody) == std::errc::message_size);
 }
 
+FIBER_TEST_CASE("a datagram socket that cannot connect to its peer is closed") {
+  const UnixAddress nobody = UnixAddress::abstract("weft-datagram-nobody").value;
+  const auto [socket, error] = UnixDatagramSocket::connected(nobody);
+  CHECK(error == std::errc::connection_refused);
+  CHECK_FALSE(socket.is_open_hint());
+}
+
 FIBER_TEST_CASE(
     "sending a Unix datagram to a full receiver waits until there is room or the deadline passes") {
   auto receiver = bound<UnixAddress>();

@@ -101,12 +101,15 @@ struct CookieJar::State {
     if (found->second.empty()) domains.erase(found);
   }
 
-  // Returns an expired cookie or, if no cookie has expired, the least recently used cookie.
+  // Returns whether `left` is dropped before `right`: expired cookies are dropped first, then the
+  // least recently used cookie.
+  static bool goes_first(const Kept& left, const Kept& right) noexcept {
+    const bool is_over = left.end.passed();
+    return is_over != right.end.passed() ? is_over : left.used < right.used;
+  }
+
   static std::vector<Kept>::iterator least(std::vector<Kept>& list) {
-    return std::min_element(list.begin(), list.end(), [](const Kept& left, const Kept& right) {
-      const bool is_over = left.end.passed();
-      return is_over != right.end.passed() ? is_over : left.used < right.used;
-    });
+    return std::min_element(list.begin(), list.end(), &goes_first);
   }
 
   void drop_one(std::vector<Kept>& list) WEFT_REQUIRES(mutex) {
@@ -117,7 +120,7 @@ struct CookieJar::State {
   void drop_oldest() WEFT_REQUIRES(mutex) {
     auto oldest = domains.begin();
     for (auto each = domains.begin(); each != domains.end(); ++each) {
-      if (least(each->second)->used < least(oldest->second)->used) oldest = each;
+      if (goes_first(*least(each->second), *least(oldest->second))) oldest = each;
     }
     drop_one(oldest->second);
     if (oldest->second.empty()) domains.erase(oldest);
