@@ -28,6 +28,8 @@ Result<std::uint64_t> copy_by_buffer(const detail::CopySource& from, const detai
         to.bytes.write(to.bytes.stream, std::span(buffer).first(count), until);
     done += taken;
     if (refused) return {.value = done, .error = refused};
+    // Streams that are always ready end no wait, so the loop checks the limit itself.
+    if (until.is_over()) return {.value = done, .error = until.reason()};
   }
 }
 

@@ -95,6 +95,8 @@ Spliced copy_by_splice(io::IoHandle& from, io::IoHandle& to, const detail::ByteS
       return {.moved = {.value = done + written, .error = error}, .is_done = bool(error)};
     }
     if (refused) return {.moved = {.value = done, .error = refused}};
+    // Streams that are always ready end no wait, so the loop checks the limit itself.
+    if (until.is_over()) return {.moved = {.value = done, .error = until.reason()}};
   }
 }
 

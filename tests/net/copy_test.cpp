@@ -115,6 +115,25 @@ FIBER_TEST_CASE("net::copy() leaves both streams usable when a deadline ends its
   CHECK(read_text(in.second, 3) == "two");
 }
 
+FIBER_TEST_CASE("net::copy() ends at a stop request even if the streams never make it wait") {
+  const std::string much(100'000, 'x');
+  std::stop_source stop;
+  stop.request_stop();
+  const auto check_part = [&](auto wrap) {
+    net::UnixStreamPair in = make_pair();
+    net::UnixStreamPair out = make_pair();
+    CHECK(in.first.write_all(bytes(much)).value == much.size());
+    auto from = wrap(in.second);
+    const auto copied = net::copy(from, out.first, stop.get_token());
+    CHECK(copied.error == Errc::cancelled);
+    CHECK(copied.value > 0);
+    CHECK(copied.value < much.size());
+    CHECK(read_text(out.second, copied.value) == much.substr(0, copied.value));
+  };
+  check_part([](net::UnixStream& stream) { return Wrapped{stream}; });
+  check_part([](net::UnixStream& stream) { return std::move(stream); });
+}
+
 FIBER_TEST_CASE("net::copy() to a closed peer fails and raises no signal") {
   net::UnixStreamPair in = make_pair();
   net::UnixStreamPair out = make_pair();
