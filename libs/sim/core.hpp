@@ -70,8 +70,10 @@ class Core final : public detail::Simulation, private Timekeeper {
   // --- For fibers of the world ---
 
   void start(std::uint32_t number);
-  // Ends all fibers of the host. If the caller is one of these fibers, the call does not return.
+  // Ends all fibers of the host. The caller then calls leave_host(), because it may be one of them.
   void end_host(std::uint32_t number, bool has_power);
+  // If the caller runs on the host, parks the caller, which never runs again.
+  void leave_host(std::uint32_t number) noexcept;
   void stop(std::uint32_t number);
   void go_on(std::uint32_t number);
   // Parks the caller, which never runs again.

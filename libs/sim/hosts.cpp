@@ -31,19 +31,20 @@ void Core::end_host(std::uint32_t number, bool has_power) {
     throw std::invalid_argument("weft::sim: the host is the world itself, which cannot end");
   Host& host = state_.host(number);
   if (host.state == HostState::down) return;
-  {
-    const Shelter shelter(&state_);
-    state_.note(number, has_power ? "crashes" : "loses power");
-    host.state = HostState::down;
-    host.life = state_.new_life();
-    host.actors = 0;
-    host.computing.clear();
-    host.held.clear();
-    std::erase_if(ready_, [this](const Candidate& each) { return is_dead(*each.actor); });
-    resumable_ = kNone;
-    wires_->end_host(number, has_power);
-    disks_->end_host(number, has_power);
-  }
+  const Shelter shelter(&state_);
+  state_.note(number, has_power ? "crashes" : "loses power");
+  host.state = HostState::down;
+  host.life = state_.new_life();
+  host.actors = 0;
+  host.computing.clear();
+  host.held.clear();
+  std::erase_if(ready_, [this](const Candidate& each) { return is_dead(*each.actor); });
+  resumable_ = kNone;
+  wires_->end_host(number, has_power);
+  disks_->end_host(number, has_power);
+}
+
+void Core::leave_host(std::uint32_t number) noexcept {
   if (number == state_.current_host()) leave_for_ever();
 }
 

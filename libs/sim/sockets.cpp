@@ -33,8 +33,10 @@ CallResult Wires::open_socket(int family, int type) noexcept {
 }
 
 CallResult Wires::open_pair(std::array<int, 2>& ends) noexcept {
-  Socket& first = make_socket(run_.current_host(), AF_UNIX, SOCK_STREAM);
-  Socket& second = make_socket(run_.current_host(), AF_UNIX, SOCK_STREAM);
+  const std::uint32_t host = run_.current_host();
+  if (is_full(limits_, host, open_sockets(host) + 1)) return {0, EMFILE};
+  Socket& first = make_socket(host, AF_UNIX, SOCK_STREAM);
+  Socket& second = make_socket(host, AF_UNIX, SOCK_STREAM);
   join(first, second);
   first.state = Socket::State::connected;
   ends = {first.descriptor, second.descriptor};

@@ -45,15 +45,23 @@ void World::host(std::string_view name, std::function<void()> main) {
   core_.start(core_.state().find_host(name));
 }
 
-void World::crash(std::string_view name) { core_.end_host(core_.state().find_host(name), true); }
+void World::crash(std::string_view name) {
+  const std::uint32_t number = core_.state().find_host(name);
+  core_.end_host(number, true);
+  core_.leave_host(number);
+}
+
 void World::power_off(std::string_view name) {
-  core_.end_host(core_.state().find_host(name), false);
+  const std::uint32_t number = core_.state().find_host(name);
+  core_.end_host(number, false);
+  core_.leave_host(number);
 }
 
 void World::restart(std::string_view name) {
   const std::uint32_t number = core_.state().find_host(name);
   core_.end_host(number, true);
   core_.start(number);
+  core_.leave_host(number);
 }
 
 void World::stop(std::string_view name) { core_.stop(core_.state().find_host(name)); }
@@ -130,9 +138,12 @@ std::optional<std::string> World::file(std::string_view name, const std::string&
 void World::replace_disk(std::string_view name) {
   const std::uint32_t number = core_.state().find_host(name);
   core_.end_host(number, true);
-  const Shelter shelter(&core_.state());
-  core_.disks().erase(number);
-  core_.state().note(number, "gets an empty disk");
+  {
+    const Shelter shelter(&core_.state());
+    core_.disks().erase(number);
+    core_.state().note(number, "gets an empty disk");
+  }
+  core_.leave_host(number);
 }
 
 void World::limit_disk(std::string_view name, std::uint64_t most) {

@@ -159,6 +159,26 @@ TEST_CASE("a simulated power cut loses no synced data, and may lose data that wa
   CHECK(kept_more.size() == 2);
 }
 
+TEST_CASE("a fiber of a simulated host can restart its own host or replace its disk") {
+  const weft::test::TestGuard guard("a fiber restarts its own host");
+  sim::explore({.seeds = 20}, [](sim::World& world) {
+    std::vector<std::string> found;
+    world.host("store", [&] {
+      found.push_back(files::read_file("/state").value);
+      (void)files::write_file("/state", "written");
+      if (found.size() == 1) world.restart("store");
+      if (found.size() == 2) world.replace_disk("store");
+      CHECK(found.size() == 3);
+    });
+    world.run_for(1s);
+    CHECK_FALSE(world.is_up("store"));
+    CHECK(found == std::vector<std::string>{"", "written"});
+    world.restart("store");
+    world.run_for(1s);
+    CHECK(found == std::vector<std::string>{"", "written", ""});
+  });
+}
+
 TEST_CASE("a crash of a simulated process loses no written data, and a new disk is empty") {
   const weft::test::TestGuard guard("a crash of a process loses nothing that it wrote");
   sim::explore({.seeds = 20}, [](sim::World& world) {

@@ -209,6 +209,10 @@ TEST_CASE("a simulated host without free descriptors accepts again when a descri
     CHECK(!second.read_exactly(one, 1min).error);
     world.limit_sockets("world", 1);
     CHECK(net::dial("server:7").error == std::errc::too_many_files_open);
+    world.limit_sockets("world", 2);  // `second` is open.
+    CHECK(net::UnixStream::pair().error == std::errc::too_many_files_open);
+    world.limit_sockets("world", 3);
+    CHECK_FALSE(net::UnixStream::pair().error);
   });
 }
 
