@@ -68,9 +68,10 @@ class OrderedStream {
 
   // Starts a task, which takes no argument, a std::stop_token, or the stream's Context&. Parks
   // while `limit` tasks are in progress. If the pool is full, submit() acts as the pool's on_full
-  // specifies; submit_until() parks if it has a deadline or a stop token. After an exception or a
-  // cancel(), the stream refuses tasks with Errc::cancelled. The pool refuses tasks as in
-  // FiberPool::submit(). A refused task is unchanged, unless moving it may throw.
+  // specifies; submit_until() parks if it has a deadline or a stop token. The stream refuses tasks
+  // with Errc::closed after finish(), and with Errc::cancelled after an exception or a cancel().
+  // The pool refuses tasks as in FiberPool::submit(). A refused task is unchanged, unless moving it
+  // may throw.
   // Throws: whatever go() throws.
   template <class F>
   Accepted submit(F&& task) {
@@ -106,16 +107,16 @@ class OrderedStream {
     return detail::submit_with_source(std::forward<F>(task), submit);
   }
 
-  // Parks until every result has been delivered. No task can be submitted afterwards.
+  // Refuses later tasks, and parks until every result has been delivered or dropped.
   // Throws: the first exception, in the order of submission, that a task or the sink has thrown.
   void finish() {
-    in_order_.close();
-    (void)wait_for_deliverer({});
+    (void)finish_until({});
     deliverer_.join();
   }
   // Works like finish(), but returns false if `until` ended the wait. Only finish() throws.
   // Throws: nothing.
   [[nodiscard]] bool finish_until(const Until& until) {
+    is_finishing_ = true;
     in_order_.close();
     return wait_for_deliverer(until);
   }
@@ -222,6 +223,7 @@ class OrderedStream {
   Accepted start(const Until& until, F&& task, Submit submit) {
     using RunningOf = Running<std::decay_t<F>>;
     using MemberOf = Member<std::decay_t<F>>;
+    if (is_finishing_) return Errc::closed;
     const auto acquire = [&]() noexcept { return places_.try_acquire_until(until); };
     if (!places_.try_acquire() && !pool_.wait_without_slot(acquire)) {
       return until.reason();
@@ -274,6 +276,7 @@ class OrderedStream {
   const SpawnOptions fibers_;
   Context context_;
   detail::Atomic<bool> is_abandoned_{false};
+  bool is_finishing_ = false;  // Accessed by one caller at a time, which submits or finishes.
   Semaphore places_;
   Channel<Pending> in_order_;
   JoinHandle<void> deliverer_;  // Destroyed first; its destructor waits for the sink's fiber.

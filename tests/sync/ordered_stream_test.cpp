@@ -112,6 +112,18 @@ FIBER_TEST_CASE("the destructor of a stream cancels the stream's tasks and waits
   CHECK_THROWS_AS(OrderedStream<int>(0, [](int) {}), std::invalid_argument);
 }
 
+FIBER_TEST_CASE("an ordered stream refuses all tasks after finish()") {
+  std::vector<int> delivered;
+  OrderedStream<int> stream(2, [&](int value) { delivered.push_back(value); });
+  CHECK(stream.submit([] { return 1; }));
+  CHECK(stream.finish_until(Deadline::never()));
+  for (int i = 0; i < 5; ++i) {
+    CHECK(stream.submit([] { return 2; }).error == weft::Errc::closed);
+  }
+  stream.finish();
+  CHECK(delivered == std::vector<int>{1});
+}
+
 THREAD_TEST_CASE("a plain thread submits tasks to an ordered stream") {
   int sum = 0;
   OrderedStream<int> stream(2, [&](int value) { sum = 2 * sum + value; });
