@@ -77,6 +77,7 @@ void answer(http::Request& request, http::Response& response) {
     response.add_header("Cache-Control", "private");
     response.add_header("cache-control", "max-age=60, No-Transform");
   }
+  if (path == "/digest") response.add_header("content-digest", "sha-256=:AA==:");
   if (path == "/short") return void(response.send("short"));
   if (path != "/parts" && path != "/promised" && path != "/broken") {
     return void(response.send(kText));
@@ -129,10 +130,10 @@ FIBER_TEST_CASE("a server compresses a response only if the client accepts compr
 }
 
 FIBER_TEST_CASE(
-    "a server does not compress a response that is short, already encoded, of an unlisted type, or "
-    "marked no-transform") {
+    "a server does not compress a response that is short, already encoded, of an unlisted type, "
+    "marked no-transform, or has a digest") {
   const HttpServer server(answer, compressing());
-  for (const std::string_view path : {"/short", "/png", "/done", "/fixed", "/private"}) {
+  for (const std::string_view path : {"/short", "/png", "/done", "/fixed", "/private", "/digest"}) {
     const auto answers = ask(server, get(path));
     CHECK(answers.size() == 1);
     CHECK_FALSE(answers[0].has("Content-Encoding: gzip"));

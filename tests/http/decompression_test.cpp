@@ -38,6 +38,7 @@ class CodedServer {
       : server_([body, status](http::Request& request, http::Response& response) {
           response.set_status(status);
           response.add_header("ETag", "\"1\"");
+          response.add_header("Repr-Digest", "sha-256=:AA==:");
           response.add_header("Content-Encoding", request.query().empty() ? "gzip" : "gzip, gzip");
           if (request.path() == "/pieces") {
             for (const char byte : body) (void)response.write({&byte, 1});
@@ -138,7 +139,8 @@ FIBER_TEST_CASE("a client requests compression unless the caller sets Accept-Enc
 }
 
 FIBER_TEST_CASE(
-    "a proxy omits Content-Encoding when it forwards a response that its client has decompressed") {
+    "a proxy omits Content-Encoding and digests when it forwards a response that its client has "
+    "decompressed") {
   const std::string body = gzipped("text");
   const CodedServer origin(body);
   http::Client client({.decompress = true});
@@ -152,10 +154,12 @@ FIBER_TEST_CASE(
   auto text = http::Client().get(url).value;
   CHECK_FALSE(text.header("Content-Encoding"));
   CHECK(text.header("ETag") == "W/\"1\"");
+  CHECK_FALSE(text.header("Repr-Digest"));
   CHECK(text.read_all().value == "text");
   auto unchanged = http::Client().get(url + "?twice").value;
   CHECK(unchanged.header("Content-Encoding") == "gzip, gzip");
   CHECK(unchanged.header("ETag") == "\"1\"");
+  CHECK(unchanged.header("Repr-Digest"));
   CHECK(unchanged.read_all().value == body);
 }
 

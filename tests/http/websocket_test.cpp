@@ -125,6 +125,27 @@ SIM_TEST_CASE(
   CHECK(closed == (answers ? std::error_code() : weft::Errc::timed_out));
 }
 
+SIM_TEST_CASE("a stop request cancels WebSocket::close() while another fiber receives") {
+  std::error_code closed;
+  {
+    const HttpServer server([&](http::Request& request, http::Response& response) {
+      (void)http::accept_websocket(request, response, [&](http::WebSocket& socket) {
+        auto receiving = spawn([&] { return socket.receive(weft::Until::never()).error; });
+        weft::this_fiber::sleep_for(1s);  // receive() now holds the reading end.
+        std::stop_source stop;
+        const auto call = weft::call_after(1s, [&] { (void)stop.request_stop(); });
+        closed = socket.close(1000, {}, stop.get_token());
+        CHECK(receiving.join());
+      });
+    });
+    std::string head;
+    net::TcpStream stream = open(server, head);
+    CHECK(receive_frame(stream) == server_close(1000));
+    CHECK(receive_all(stream).empty());
+  }
+  CHECK(closed == weft::Errc::cancelled);
+}
+
 SIM_TEST_CASE("a WebSocket accepts frames that arrive in pieces of any size") {
   const HttpServer server(serve_echo);
   std::string head;
@@ -297,6 +318,7 @@ FIBER_TEST_CASE(
     CHECK(http::open_websocket({.url = url_of(server) + path}).error == http::Errc::unsupported);
   }
   CHECK_FALSE(http::open_websocket({.url = url_of(server)}).error);
+  CHECK_FALSE(http::open_websocket({.url = "WS" + url_of(server).substr(2)}).error);
   CHECK(http::open_websocket({.url = "wss://127.0.0.1/"}).error == http::Errc::unsupported);
   CHECK(http::open_websocket({.url = "ws://a b/"}).error == http::Errc::malformed_url);
   CHECK(http::open_websocket({.url = url_of(server), .headers = {{"a", "b\n"}}}).error ==

@@ -37,7 +37,8 @@ struct OwnedWebSocket {
 
 // Parses a URL with the scheme "ws" or "wss" as a URL with the scheme "http" or "https".
 net::Result<Url> parse_socket_url(std::string_view text) {
-  if (!text.starts_with("ws:") && !text.starts_with("wss:")) return Url::parse(text);
+  const std::string_view scheme = text.substr(0, text.find(':'));
+  if (!equal_tokens(scheme, "ws") && !equal_tokens(scheme, "wss")) return Url::parse(text);
   return Url::parse("http" + std::string(text.substr(2)));
 }
 

@@ -6,6 +6,7 @@
 #include <weft/error.hpp>
 #include <weft/http/error.hpp>
 
+#include "libs/http/coding/digests.hpp"
 #include "libs/http/proxy/pass_on.hpp"
 
 namespace weft::http {
@@ -81,8 +82,8 @@ void add_origin(const Request& request, const ForwardOptions& options, Call& cal
 
 // Adapts the headers to a body that has been decompressed (RFC 9110, 7.7).
 void describe_text(const Reply& reply, Response& response) {
-  for (const std::string_view name : {"Content-Encoding", "Content-Length", "Content-MD5", "Digest",
-                                      "Content-Digest", "Accept-Ranges"}) {
+  for (const std::string_view name : kDigests) response.remove_header(name);
+  for (const std::string_view name : {"Content-Encoding", "Content-Length", "Accept-Ranges"}) {
     response.remove_header(name);
   }
   const auto tag = reply.header("etag");

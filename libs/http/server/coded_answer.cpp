@@ -3,6 +3,7 @@
 #include <string>
 
 #include "libs/http/coding/accept_encoding.hpp"
+#include "libs/http/coding/digests.hpp"
 #include "libs/http/server/answer.hpp"
 #include "libs/http/server/server_connection.hpp"
 #include "libs/http/server/server_core.hpp"
@@ -42,11 +43,15 @@ std::string_view Answer::field(std::string_view name) const noexcept {
   return {};
 }
 
-// Returns whether the handler's headers forbid proxies to transform the response.
+// Returns whether the handler's headers forbid a transformation of the body, or contain its digest.
 bool Answer::forbids_transform() const noexcept {
   for (std::string_view rest = fields_; !rest.empty();) {
     const Header header = take_field(rest);
     if (equal_tokens(header.name, "cache-control") && list_has(header.value, "no-transform")) {
+      return true;
+    }
+    if (std::any_of(kDigests.begin(), kDigests.end(),
+                    [&header](std::string_view name) { return equal_tokens(header.name, name); })) {
       return true;
     }
   }

@@ -349,9 +349,11 @@ std::error_code WebSocket::Core::close(std::uint16_t code, std::string_view reas
     return error;
   }
   // A concurrent receive() may read the peer's close frame instead.
-  std::error_code outcome = weft::Errc::timed_out;
+  std::error_code outcome;
   bool is_parked = false;
-  if (reading_.try_lock_until(limit)) {
+  if (!reading_.try_lock_until(limit)) {
+    outcome = limit.reason();
+  } else {
     const HeldLock lock(reading_);
     is_parked = state_.is_parked;
     if (!is_parked) {
@@ -360,7 +362,7 @@ std::error_code WebSocket::Core::close(std::uint16_t code, std::string_view reas
     }
   }
   // If the connection is parked, the server's take() receives the peer's close frame.
-  if (is_parked && over_.wait_until(limit)) outcome = weft::Errc::end_of_stream;
+  if (is_parked && !over_.wait_until(limit)) outcome = limit.reason();
   link_.close();
   return outcome == weft::Errc::end_of_stream ? std::error_code() : outcome;
 }
