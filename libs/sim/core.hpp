@@ -70,10 +70,8 @@ class Core final : public detail::Simulation, private Timekeeper {
   // --- For fibers of the world ---
 
   void start(std::uint32_t number);
-  // Ends all fibers of the host. The caller then calls leave_host(), because it may be one of them.
+  // Ends all fibers of the host. If the caller is one of them, it must then call leave_for_ever().
   void end_host(std::uint32_t number, bool has_power);
-  // If the caller runs on the host, parks the caller, which never runs again.
-  void leave_host(std::uint32_t number) noexcept;
   void stop(std::uint32_t number);
   void go_on(std::uint32_t number);
   // Parks the caller, which never runs again.

@@ -44,10 +44,6 @@ void Core::end_host(std::uint32_t number, bool has_power) {
   disks_->end_host(number, has_power);
 }
 
-void Core::leave_host(std::uint32_t number) noexcept {
-  if (number == state_.current_host()) leave_for_ever();
-}
-
 void Core::stop(std::uint32_t number) {
   if (number == 0)
     throw std::invalid_argument("weft::sim: the host is the world itself, which cannot be stopped");

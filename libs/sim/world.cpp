@@ -14,6 +14,15 @@
 
 namespace weft::sim {
 
+namespace {
+
+// If the caller runs on the host, which has ended, the caller never runs again.
+void leave_host(Core& core, std::uint32_t number) {
+  if (number == core.state().current_host()) Core::leave_for_ever();
+}
+
+}  // namespace
+
 Network& Network::latency(std::chrono::nanoseconds least, std::chrono::nanoseconds most) {
   if (least.count() < 0 || most < least) {
     throw std::invalid_argument(
@@ -48,20 +57,20 @@ void World::host(std::string_view name, std::function<void()> main) {
 void World::crash(std::string_view name) {
   const std::uint32_t number = core_.state().find_host(name);
   core_.end_host(number, true);
-  core_.leave_host(number);
+  leave_host(core_, number);
 }
 
 void World::power_off(std::string_view name) {
   const std::uint32_t number = core_.state().find_host(name);
   core_.end_host(number, false);
-  core_.leave_host(number);
+  leave_host(core_, number);
 }
 
 void World::restart(std::string_view name) {
   const std::uint32_t number = core_.state().find_host(name);
   core_.end_host(number, true);
   core_.start(number);
-  core_.leave_host(number);
+  leave_host(core_, number);
 }
 
 void World::stop(std::string_view name) { core_.stop(core_.state().find_host(name)); }
@@ -143,7 +152,7 @@ void World::replace_disk(std::string_view name) {
     core_.disks().erase(number);
     core_.state().note(number, "gets an empty disk");
   }
-  core_.leave_host(number);
+  leave_host(core_, number);
 }
 
 void World::limit_disk(std::string_view name, std::uint64_t most) {
