@@ -10,6 +10,7 @@
 #include <cstring>
 #include <mutex>
 #include <system_error>
+#include <typeinfo>
 #include <weft/detail/fork.hpp>
 
 #include "base/pin.hpp"
@@ -98,6 +99,7 @@ void forward(const struct sigaction& previous, int number, siginfo_t* info, void
 // need memory.
 void write_origin(const Fiber& fiber) noexcept {
   const std::type_info* type = fiber.task.type_hint();
+  if (type != nullptr && *type == typeid(void)) type = nullptr;  // The task hides its type.
   const auto* site = static_cast<const char*>(fiber.site_hint());
   if (type == nullptr && site == nullptr) return;
   SignalText line;

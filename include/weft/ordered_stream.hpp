@@ -61,7 +61,7 @@ class OrderedStream {
     is_abandoned_.store(true, detail::relaxed);
     context_.cancel();
     in_order_.close();
-    if (pool_ && deliverer_.joinable()) (void)wait_for_deliverer({});
+    if (pool_) (void)wait_for_deliverer({});
   }
   OrderedStream(const OrderedStream&) = delete;
   OrderedStream& operator=(const OrderedStream&) = delete;
@@ -110,8 +110,7 @@ class OrderedStream {
   // Refuses later tasks, and parks until every result has been delivered or dropped.
   // Throws: the first exception, in the order of submission, that a task or the sink has thrown.
   void finish() {
-    (void)finish_until({});
-    deliverer_.join();
+    if (finish_until({}) && deliverer_.joinable()) deliverer_.join();
   }
   // Works like finish(), but returns false if `until` ended the wait. Only finish() throws.
   // Throws: nothing.
@@ -248,7 +247,8 @@ class OrderedStream {
     return {};
   }
   bool wait_for_deliverer(const Until& until) {
-    return pool_.wait_without_slot([&]() noexcept { return deliverer_.wait_until(until); });
+    return !deliverer_.joinable() ||
+           pool_.wait_without_slot([&]() noexcept { return deliverer_.wait_until(until); });
   }
 
   template <class Sink>

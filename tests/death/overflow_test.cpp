@@ -66,6 +66,11 @@ DEATH_TEST_CASE("the stack overflow report names the fiber and the size of its s
   weft::run({.workers = 1}, [] { weft::go({.name = "deep one"}, [] { use_up_the_stack(0); }); });
 }
 
+DEATH_TEST_CASE("the stack overflow report of a named fiber begins its origin with the call",
+                "\n  spawned at ") {
+  weft::run({.workers = 1}, [] { weft::go({.name = "deep one"}, [] { use_up_the_stack(0); }); });
+}
+
 DEATH_TEST_CASE("the stack overflow report contains the fiber's id",
                 "weft: fiber 1 'main' overflowed") {
   weft::run({.workers = 1}, [] { use_up_the_stack(0); });

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 #include <weft/http/client.hpp>
+#include <weft/http/cookie_jar.hpp>
 #include <weft/http/error.hpp>
 #include <weft/http/forward.hpp>
 
@@ -198,15 +199,18 @@ FIBER_TEST_CASE("a client sends no Expect header for a call without a body") {
 
 FIBER_TEST_CASE(
     "a client repeats a call once, without the Expect header, when the server answers with 417") {
-  const std::string refused = "HTTP/1.1 417 Expectation Failed\r\nContent-Length: 0\r\n\r\n";
+  const std::string refused =
+      "HTTP/1.1 417 Expectation Failed\r\nSet-Cookie: a=1\r\nContent-Length: 0\r\n\r\n";
   Script script({refused, kGood, refused, refused});
   // The client may have only one connection, so the refused call must not keep it.
-  http::Client client({.max_per_host = 1, .continue_wait = kNever});
+  http::CookieJar cookies;
+  http::Client client({.max_per_host = 1, .continue_wait = kNever, .cookies = &cookies});
   http::Call call{.method = "PUT",
                   .url = script.url(),
                   .headers = {{"Expect", "100-continue"}, {"A", "b"}},
                   .body = "body"};
   CHECK(client.send(call).value.read_all().value == "ok");
+  CHECK(cookies.size() == 1);
   CHECK(client.send(call).value.status() == 417);
   const auto requests = script.requests();
   CHECK(requests[0].find("Expect") != std::string::npos);

@@ -46,14 +46,20 @@ FIBER_TEST_CASE(
     if (request.parameter("id") == "0") response.set_status(500);
     (void)response.send("x");
   });
+  router.get("/broken", [](http::Request&, http::Response& response) {
+    (void)response.write("part");
+    response.break_off();
+  });
   const HttpServer server(router, {.name = "shop"});
   ask_and_wait(server, "/users/1");
   ask_and_wait(server, "/users/2");
   ask_and_wait(server, "/users/0");
   ask_and_wait(server, "/none");
+  ask_and_wait(server, "/broken");
   const std::string page = prometheus_page();
-  CHECK(contains(page, "\nweft_http_accepted_total{server=\"shop\"} 4\n"));
-  CHECK(contains(page, "\nweft_http_requests_total{server=\"shop\"} 4\n"));
+  CHECK(contains(page, "\nweft_http_accepted_total{server=\"shop\"} 5\n"));
+  CHECK(contains(page, "\nweft_http_requests_total{server=\"shop\"} 5\n"));
+  CHECK(contains(page, "_total{server=\"shop\",route=\"GET /broken\",status=\"broken\"} 1\n"));
   const std::string route = "{server=\"shop\",route=\"GET /users/{id}\"";
   CHECK(contains(page, "\nweft_http_answers_total" + route + ",status=\"2xx\"} 2\n"));
   CHECK(contains(page, "\nweft_http_answers_total" + route + ",status=\"5xx\"} 1\n"));

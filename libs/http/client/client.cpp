@@ -222,6 +222,7 @@ net::Result<Reply> ClientCore::send_to(const Url& url, Call& call, const Until& 
         !take_expectation_back(call)) {
       return result;
     }
+    store_cookies(url, result.value);
   }  // The destruction of the 417 response frees its slot, which the second call may need.
   return send_once(url, call, until);
 }
@@ -235,11 +236,15 @@ net::Result<Reply> ClientCore::send_with_cookies(const Url& url, Call& call, con
   if (!ours.empty()) call.headers.emplace_back("Cookie", ours);
   auto result = send_to(url, call, until);
   if (!ours.empty()) std::erase_if(call.headers, is_cookie);  // A redirect may need other cookies.
-  if (result.error) return result;
-  for (const Header& header : result.value.headers()) {
+  if (!result.error) store_cookies(url, result.value);
+  return result;
+}
+
+void ClientCore::store_cookies(const Url& url, const Reply& reply) {
+  if (options_.cookies == nullptr) return;
+  for (const Header& header : reply.headers()) {
     if (equal_tokens(header.name, "set-cookie")) options_.cookies->add(url, header.value);
   }
-  return result;
 }
 
 net::Result<Reply> ClientCore::send_once(const Url& url, const Call& call, const Until& until) {

@@ -66,6 +66,8 @@ class ClientCore {
   // Sends a call as send_to() does, with the jar's cookies. Adds the cookies of the response to the
   // jar.
   net::Result<Reply> send_with_cookies(const Url& url, Call& call, const Until& until);
+  // Adds the cookies of a response to the jar, if there is one.
+  void store_cookies(const Url& url, const Reply& reply);
   net::Result<Reply> send_once(const Url& url, const Call& call, const Until& until);
   // Sends the request on the lease's connection.
   net::Result<Reply> send_by(Lease& lease, const Url& url, const std::string& head,

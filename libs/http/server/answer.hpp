@@ -45,6 +45,7 @@ class Answer {
   // Marks the response as incomplete, so that the client cannot mistake the sent part for the whole
   // response.
   void break_off() noexcept { broken_off_ = close_ = true; }
+  [[nodiscard]] bool is_broken_off() const noexcept { return broken_off_; }
   // Sends 503 if the handler has set no status and begun no response, because an empty response
   // would look like success. The caller must ensure that the handler's context has ended.
   void give_up();

@@ -97,7 +97,7 @@ class Session {
   void begin_to_talk(Exchange& exchange) noexcept;
   void measure(const Exchange& exchange) noexcept;
   [[nodiscard]] int status_of_answer(const Exchange& exchange) const noexcept {
-    return output_.error() ? 0 : exchange.answer().status();
+    return output_.error() || exchange.answer().is_broken_off() ? 0 : exchange.answer().status();
   }
   void report_access(Exchange& exchange, std::error_code why) noexcept;
 
