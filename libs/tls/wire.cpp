@@ -99,6 +99,8 @@ std::error_code take_error() noexcept {
   }
   if (lacks_memory) return std::make_error_code(std::errc::not_enough_memory);
   if (first == 0) return std::make_error_code(std::errc::protocol_error);
+  // OpenSSL has no text for an error of the system, such as that of a file that does not exist.
+  if (ERR_SYSTEM_ERROR(first)) return {ERR_GET_REASON(first), std::system_category()};
   return {static_cast<int>(first), openssl_category()};
 }
 

@@ -338,10 +338,11 @@ FIBER_TEST_CASE("writing to a disconnected TLS peer returns an error and raises 
   CHECK(error);
 }
 
-FIBER_TEST_CASE("the error for a missing certificate file is an OpenSSL error") {
+FIBER_TEST_CASE("the error for a missing certificate file is no_such_file_or_directory") {
   const auto [context, error] =
       tls::Context::server({.certificate_file = "/nothing", .key_file = "/nothing"});
-  CHECK(error.category() == tls::openssl_category());
+  CHECK(error == std::errc::no_such_file_or_directory);
+  CHECK(tls::Context::client({.authorities_file = "/nothing"}).error == error);
 }
 
 FIBER_TEST_CASE("a key file that needs a password is refused without a prompt for the password") {

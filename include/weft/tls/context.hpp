@@ -66,8 +66,8 @@ class Context {
   // Makes an empty handle, which can only be assigned to or destroyed.
   Context() noexcept = default;
   // Makes the context of a server.
-  // Errors: errors of openssl_category(); Errc::encrypted_key; Errc::certificate_without_name;
-  // std::errc::invalid_argument for an invalid name in `alpn`.
+  // Errors: errors of openssl_category(), and of the system for files; Errc::encrypted_key and
+  // certificate_without_name; invalid_argument for an invalid name in `alpn`; not_enough_memory.
   static net::Result<Context> server(const ServerOptions& options);
   // Makes the context of a client, which by default trusts the system's certificates.
   // Errors: the same as for server().
