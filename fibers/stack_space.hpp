@@ -44,7 +44,8 @@ inline constexpr std::size_t kGuardBytes = std::size_t{64} << 10;
 //       higher stacks have never been used.
 //   I2  A cold stack is in `cold`, has no pages, and no other data refers to it.
 //   I3  A core file includes each block of ColdStacks::kBlock stacks with a stack in use, unless
-//       the system refused the advice. Unchecked: only the kernel's list of mappings shows it.
+//       the system refused the advice. Not asserted, because only the kernel's list of mappings
+//       shows it.
 class StackSpace {
  public:
   // The number of cold stacks of each size that keep guards and page tables (288 bytes each).

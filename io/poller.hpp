@@ -104,8 +104,8 @@ class alignas(base::kCacheLine) IoHandle {
   int descriptor_ = -1;
   std::uint32_t index_ = 0;
   Poller* poller_ = nullptr;
-  // Guarded by the poller's free_lock_. Unchecked: clang cannot tell that this handle belongs to
-  // the poller whose lock is held.
+  // Guarded by the poller's free_lock_. Not annotated, because clang cannot tell that this handle
+  // belongs to the poller whose lock is held.
   IoHandle* next_free_ = nullptr;
 };
 
@@ -132,8 +132,8 @@ class IoUse {
 // Any number of workers may be in wait(); a single worker is enough.
 // Invariants
 //   I1  While interrupt_pending_ is set the eventfd is readable, or about to be written, or a
-//       worker has just read it, will clear the flag, and then looks for work. Unchecked: the
-//       kernel has a part of it.
+//       worker has just read it, will clear the flag, and then looks for work. Not asserted,
+//       because the kernel has a part of it.
 //   I2  A record is on the free list exactly while no descriptor uses it.
 // Order
 //   [interrupt]  interrupt exchanges true (acq_rel) -> wait exchanges false (acq_rel) before it

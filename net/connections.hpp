@@ -40,7 +40,8 @@ class Connections;
 // Invariants
 //   I1  Either one fiber serves the connection, or its watch waits, or the watch has been notified
 //       and its fiber is about to run. So one caller at a time uses the record, except for its
-//       links. Unchecked: needs the views of both the fiber and the direction.
+//       links. Not asserted, because an assertion needs the views of both the fiber and the
+//       direction.
 //   I2  It is in a list of its server from add() to remove(), which that fiber calls.
 class ConnectionRecord : private detail::IoWatch {
  public:
@@ -80,8 +81,8 @@ class ConnectionRecord : private detail::IoWatch {
   detail::Atomic<std::int64_t> active_at_;
   detail::Atomic<std::uint64_t> caller_{0};
   std::uint8_t part_ = 0;
-  // The lock of the connection's part guards all members below. Unchecked: the part is found by a
-  // number.
+  // The lock of the connection's part guards all members below. Not annotated, because the part is
+  // found by a number.
   bool is_excused_ = false;
   bool is_closed_ = false;
   std::uint8_t delay_ = 0;

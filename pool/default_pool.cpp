@@ -11,9 +11,9 @@ constinit detail::FirstUse<FiberPool> own_default_pool;
 
 }  // namespace
 
-// The pool is never destroyed, because tasks may be submitted until the process ends. Idle workers
-// end soon, so an idle pool keeps no Runtime busy. When a runtime ends, it waits for all fibers.
-// The pool's idle workers are therefore retired at once in this case.
+// The pool is never destroyed, because tasks may be submitted until the process ends. Its idle
+// workers end soon, so an idle pool soon has no fibers. A runtime that ends must wait for all
+// its fibers, so it retires the pool's idle workers at once.
 FiberPool& default_pool() {
   return own_default_pool.get([] {
     return std::make_unique<FiberPool>(

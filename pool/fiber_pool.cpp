@@ -36,8 +36,9 @@ void run_worker(pool::PoolCore& core) {
   core.leave();
 }
 
-// Requires that the pool has no live worker; a caller that was a worker must have been retired, or
-// have given its slots back. While the task waits, the caller gives back its slots in other pools.
+// Requires that the pool has no live worker. If the caller was a worker, it has been retired or has
+// given its slots back. Whenever the task waits for its own pool, it also gives back the caller's
+// slots in other pools.
 void run_stranded(pool::PoolCore& core, detail::PoolItem& item, pool::PoolWorker& self) {
   using pool::Registration;
   Registration* outer = Registration::of_caller();
@@ -52,15 +53,15 @@ constexpr pool::PoolCore::Bodies kBodies{.worker = run_worker,
                                          .ticker = pool::run_ticker,
                                          .stranded = run_stranded};
 
-// Called when a runtime ends, because the idle workers of a pool that outlives the runtime would
-// delay that end.
+// Called when a runtime ends, because the runtime waits for all fibers, including the idle workers
+// of pools that outlive it.
 void retire_idle_workers() noexcept {
   pool::Listing::visit_all([](pool::PoolCore& core) { core.retire_idle_workers(); });
 }
 
-// Up to this size, malloc caches blocks in each thread. With a larger or an aligned block, it would
-// take a tenth longer to make a pool, run a task and end the pool. The options are therefore in a
-// separate block.
+// Up to this size, malloc caches blocks in each thread. If the block were larger or over-aligned,
+// making a pool, running a task and ending the pool would together take 10 % longer. The options
+// are therefore in a separate block.
 static_assert(sizeof(pool::PoolCore) <= 1032);
 
 std::unique_ptr<pool::PoolCore> make_core(PoolOptions&& options, pool::PoolCore* parent) {
@@ -76,17 +77,17 @@ std::unique_ptr<pool::PoolCore> make_core(PoolOptions&& options, pool::PoolCore*
 }
 
 // Returns whether none of the pool's remaining fibers is running user code. These fibers are
-// retired workers and fibers of the library.
+// retired workers and the library's own fibers.
 bool no_user_code_is_left(const PoolState& state) noexcept {
   // If the pool has dropped tasks, a thread may still be destroying their callables.
   return state.closed && state.counters.cancelled == 0 && !state.counters.clears_without_place &&
          state.is_idle() && state.workers.live() == 0 && !state.ticker.is_running();
 }
 
-// A task that waits for a condition of its own pool may wait for itself, so the wait fails. If a
-// task of another pool with the same root must wait, it gives its slots back meanwhile. `limit_of`
-// returns the Until that limits the wait. Its argument is true if the caller is a fiber and
-// no_user_code_is_left() returns true.
+// A task must not wait for its own pool, because the pool may in turn wait for this task. Such a
+// wait fails. A task of another pool with the same root gives its slots back while it waits.
+// `limit_of` returns the Until that limits the wait. The argument of `limit_of` is true if the
+// caller is a fiber and no_user_code_is_left() returns true.
 template <class LimitOf>
 bool wait_within(pool::PoolCore& core, Condition condition, std::uint64_t count, LimitOf limit_of) {
   if (pool::called_from_worker_of(&core)) {
@@ -98,8 +99,8 @@ bool wait_within(pool::PoolCore& core, Condition condition, std::uint64_t count,
   bool only_leaves = false;
   const auto answer = core.locked([&, caller = this_fiber::id()](const PoolState& state) {
     is_ticker = caller != 0 && state.ticker.fiber() == caller;
-    // A wait on a plain thread may need a report, because a fiber that never yields can prevent the
-    // workers from ending.
+    // A plain thread may wait so long that a report is needed, because a fiber that never yields
+    // can keep the pool's workers from running.
     only_leaves = caller != 0 && no_user_code_is_left(state);
     return state.answer(condition, count);
   });
@@ -115,8 +116,8 @@ bool wait(pool::PoolCore& core, Condition condition, std::uint64_t count, const 
   return wait_within(core, condition, count, [&](bool) -> const Until& { return until; });
 }
 
-// Waits until a closed pool has ended, or until it is time to report the wait. A wait needs neither
-// a report nor a timer if the remaining fibers run no user code.
+// Waits until a closed pool has ended, or until it is time to report the wait. If the remaining
+// fibers run no user code, they end soon, so the wait needs no report and no timer.
 bool join_until_report(pool::PoolCore& core) {
   return wait_within(core, Condition::joined, 0, [](bool only_leaves) {
     return only_leaves ? Until() : Until(detail::end_wait_report_time());
@@ -135,9 +136,9 @@ bool join_until_report(pool::PoolCore& core) {
   pool.join();
 }
 
-// An exception ends the process in this frame, because the function is noexcept. Neither drain()
-// nor this function is inlined, so the pool's members still exist when std::terminate reports the
-// exception.
+// An exception ends the process in this frame, because the function is noexcept. Because neither
+// drain() nor this function is inlined, no destructor of the pool's members has run when
+// std::terminate reports the exception.
 [[gnu::noinline]] void drain_or_terminate(FiberPool& pool, pool::PoolCore& core) noexcept {
   drain(pool, core);
 }
@@ -175,8 +176,8 @@ void FiberPool::resize(std::size_t capacity) {
 
 void FiberPool::reopen() {
   const bool was_closed = core_->reopen();
-  // If the stop was requested before this call, the callback has already run, so this call closes
-  // the pool again. If it is requested later, the callback closes the pool.
+  // If the stop was requested before this call, CloseOnStop has already run and will not run again,
+  // so this call closes the pool. If the stop is requested later, CloseOnStop closes the pool.
   if (core_->options().stop.stop_requested()) return close(Close::cancel);
   if (was_closed) check(core_->start());
 }

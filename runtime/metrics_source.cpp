@@ -15,7 +15,8 @@ namespace weft::detail {
 namespace {
 
 // A thread holds this mutex briefly: not across a switch, nor across another thread's fork. It
-// guards the links of the sources, too. Unchecked: the public header does not show this mutex.
+// guards the links of the sources, too. Not annotated, because the public header does not show this
+// mutex.
 constinit ThreadMutex sources_mutex;
 constinit MetricsSource* first_source WEFT_GUARDED_BY(sources_mutex) = nullptr;
 constinit MetricsSource* last_source WEFT_GUARDED_BY(sources_mutex) = nullptr;

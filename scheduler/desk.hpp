@@ -28,7 +28,7 @@ namespace weft::scheduler {
 // which threads may call them.
 // Order
 //   [resting]  begin_rest() stores true (release) -> end_rest() or is_resting() reads true
-//              (acquire): the caller sees the fibers that the worker has moved to other queues.
+//              (acquire): the reading thread sees the fibers that the worker moved to other queues.
 class Desk {
  public:
   struct Setting {
@@ -86,7 +86,7 @@ class Desk {
     turn.over.store(true, detail::relaxed);
     ask_to_look();
   }
-  // `moment` is the time, in nanoseconds, of the monitor's first sample during the running fiber's
+  // `moment` is the time, in nanoseconds, at which the monitor first sampled the running fiber's
   // current run. It is 0 if the last two samples saw different runs.
   void note_run_since(std::int64_t moment) noexcept { runs_since_.store(moment, detail::relaxed); }
   [[nodiscard]] std::int64_t runs_since() const noexcept {
@@ -116,8 +116,8 @@ class Desk {
     if (!leads_here && base::notes_lock_owners()) turn.over.store(true, detail::relaxed);
     return has_ended;
   }
-  // Queues a fiber that must run on this worker. It wakes no worker, because thieves cannot take
-  // the fiber, and this worker checks the queue before it sleeps.
+  // Queues a fiber that must run on this worker. Wakes no worker, because thieves cannot take the
+  // fiber, and this worker checks the queue before it sleeps.
   void queue_pinned(fibers::Fiber& fiber) noexcept {
     pinned.push(fiber);
     ask_to_look();
@@ -153,7 +153,8 @@ class Desk {
 
   // The worker uses the next two members constantly; other threads write them occasionally.
   alignas(base::kCacheLine) detail::Turn turn;
-  // The number of decisions left until the next look. Relaxed: it is only a count.
+  // The number of fibers that the worker may still choose before its next look (README.md,
+  // "Looks"). Relaxed: no other data depends on it.
   detail::Atomic<std::uint32_t> decisions_left{tuning::kMostDecisions};
   const unsigned index;
   Recorder recorder;

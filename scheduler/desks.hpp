@@ -16,8 +16,8 @@ namespace weft::scheduler {
 // caller at a time, and the stack that home_of() reads does not change once the fiber has started.
 // Order
 //   [spares]  publish() stores count_ (release) -> all() loads it (acquire): all() returns complete
-//             desks. A waker that chooses a worker also sees a complete desk, because it reads the
-//             worker's bit in IdleSet with acquire order.
+//             desks. A caller that wakes a sleeping worker sees a complete desk, because it reads
+//             the worker's bit in IdleSet with acquire order.
 class Desks {
  public:
   // There are at most `most` desks. `common` has the settings that all desks share; setting_of()

@@ -42,9 +42,9 @@ class EventSource {
     return watched_.fetch_add(1, detail::relaxed) == 0;  // Relaxed: see watches_anything().
   }
   void end_watch() noexcept { watched_.fetch_sub(1, detail::relaxed); }
-  // Ensures that some worker will soon check for the events. If the caller is a worker, it may do
-  // so itself, without waking another worker. Has no effect if no scheduler is set. scheduler.cpp
-  // implements this function.
+  // Ensures that some worker will soon check for the events. If the caller is a worker, it may
+  // perform the check itself, without waking another worker. Has no effect if no scheduler is set.
+  // scheduler.cpp implements this function.
   void announce_watch() noexcept;
 
  private:

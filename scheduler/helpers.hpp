@@ -22,7 +22,7 @@ class Helpers {
   // it succeeds, the caller must call submit() exactly once.
   [[nodiscard]] virtual std::error_code expect() noexcept = 0;
   // Any thread may call it. A helper makes the call and then wakes the call's fiber. If the call
-  // has no waker, no fiber is waiting for it, so the call may destroy itself at its end.
+  // has no waker, the helper wakes no fiber, and the call may destroy itself when it ends.
   virtual void submit(detail::BlockingCall& call) noexcept = 0;
   // Returns the number of existing helpers; it may be stale.
   [[nodiscard]] virtual std::size_t size_hint() noexcept = 0;

@@ -34,7 +34,7 @@ struct Stall {
   };
   Kind kind = Kind::busy;
   unsigned worker = 0;
-  // The fiber may have stopped running since; its record stays readable.
+  // The fiber may no longer be running, but its record stays readable.
   const fibers::Fiber* fiber = nullptr;
   std::chrono::nanoseconds lasted{0};
   const Desk* stuck = nullptr;
@@ -92,15 +92,16 @@ struct SchedulerOptions {
   // stack shortage persists (StackShortage). If it is empty, workers do not search for deadlocks.
   std::function<void(Scheduler&)> on_deadlock = {};
   MonitorOptions monitor = {};
-  // If not null, `workers` must be 1, and the simulation chooses the fibers that the worker runs.
+  // If `simulation` is not null, `workers` must be 1, and the simulation chooses the fibers that
+  // the worker runs.
   detail::Simulation* simulation = nullptr;
   // If true, spawns are refused while a fiber is waiting for a stack.
   bool refuses_without_stacks = false;
   // The memory, in bytes, that the process should not exceed; 0: no goal. The goal has no effect
   // without a monitor.
   std::size_t memory_goal = 0;
-  // Whether the program has set memory_goal. At a default goal, spawns are refused only if fibers
-  // hold at least an eighth of it (upkeep/memory_goal.hpp).
+  // Whether the program has set memory_goal. With the default goal, spawns are refused only if
+  // fibers hold at least an eighth of it (upkeep/memory_goal.hpp).
   bool is_memory_goal_set = false;
 };
 

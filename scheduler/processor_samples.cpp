@@ -28,7 +28,7 @@ enum class SlotState : std::uint8_t { free, filling, full };
 // Order
 //   [slot]  on_sample() stores full (release) -> drain() loads it (acquire): drain() reads a
 //           complete sample. drain() stores free (release) -> take_slot() reads free (acquire):
-//           drain() has read the old sample.
+//           drain() has read the old sample before a new one overwrites it.
 struct SampleSlot {
   detail::Atomic<SlotState> state{SlotState::free};
   ProcessorSample sample;
@@ -37,14 +37,14 @@ struct SampleSlot {
 
 constexpr std::size_t kSlots = 128;
 
-// The process has one such table. Its slots are never freed, because a signal may arrive late. The
-// stack copy in a slot uses no memory until a sample fills it.
+// The process has one such table. Its slots are never freed, because a signal may arrive after the
+// sampler has been destroyed. The stack copy in a slot uses no memory until a sample fills it.
 // Order
 //   [slots]  the constructor stores `slots` (release) -> take_slot() loads it (acquire):
 //            take_slot() then sees constructed slots.
 struct SampleBook {
   detail::Atomic<SampleSlot*> slots{nullptr};
-  detail::Atomic<bool> is_open{false};    // Relaxed: a sample taken after the end is discarded.
+  detail::Atomic<bool> is_open{false};    // Relaxed: a sample taken too late is discarded.
   detail::Atomic<std::uint32_t> next{0};  // Relaxed: a search may begin at any index.
   detail::Atomic<std::uint64_t> lost{0};  // Relaxed: a count.
 };

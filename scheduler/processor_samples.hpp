@@ -13,7 +13,7 @@
 
 namespace weft::scheduler {
 
-// What a worker's thread executed when its timer sent a signal.
+// What a worker's thread was executing when its timer sent a signal.
 struct ProcessorSample {
   std::uint64_t count = 1;               // Number of signals; above 1 if the kernel merged some.
   bool is_fiber = false;                 // If false, the worker was between fibers.

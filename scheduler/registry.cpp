@@ -18,8 +18,8 @@
 #include "scheduler/worker/worker.hpp"
 
 #ifdef WEFT_GDB_SCRIPT
-// An entry of kind 1, which names a file with Python code for gdb. The entry is in this source file
-// because every program links it.
+// An entry of kind 1, which names a file with Python code for gdb. The entry is here because every
+// program that uses the library links this source file.
 asm(".pushsection \".debug_gdb_scripts\", \"MS\",%progbits,1\n\t"
     ".byte 1\n\t"
     ".asciz \"" WEFT_GDB_SCRIPT
@@ -40,8 +40,8 @@ namespace {
 //   [default]   choose_default() stores default_scheduler (release) -> Choice() loads it (acquire):
 //               Choice() sees a completely constructed scheduler.
 //   [choosing]  Choice() counts itself, calls full_fence(), and loads the default. stop_choosing()
-//               stores another default, calls full_fence(), and reads the counts. Therefore
-//               Choice() loads the new default, or stop_choosing() waits for the Choice.
+//               stores another default, calls full_fence(), and reads the counts. Therefore either
+//               Choice() loads the new default, or stop_choosing() waits for this Choice to end.
 detail::Atomic<Scheduler*> default_scheduler{nullptr};
 
 // Each of the two counters counts threads that are choosing a runtime. stop_choosing() directs new
@@ -58,7 +58,8 @@ detail::ThreadMutex registry_mutex;
 constinit detail::NeverDestroyed<std::vector<Scheduler*>> registry WEFT_GUARDED_BY(registry_mutex);
 constinit detail::NeverDestroyed<std::vector<Scheduler*>> choosable WEFT_GUARDED_BY(registry_mutex);
 
-// Not inlined, because a fiber may move to another thread, and must not cache the address.
+// Not inlined. Otherwise, a compiler could keep the variable's address while a fiber moves to
+// another thread.
 [[gnu::noinline]] Scheduler*& bound_scheduler() noexcept {
   thread_local Scheduler* bound = nullptr;
   return bound;
@@ -112,8 +113,8 @@ void stop_choosing(Scheduler& scheduler) noexcept {
   if (std::erase(choosable.get(), &scheduler) == 0) return;
   choose_default();
   for (int turn = 0; turn < 2; ++turn) {
-    // Relaxed: the value changes only under the mutex. A Choice may read it late, but this
-    // loop waits for both counters. So each Choice with the old default ends before the loop does.
+    // Relaxed: the value changes only under the mutex. A Choice may read an old value, but this
+    // loop waits until each counter has been 0. It thus outlasts each Choice of the old default.
     const std::uint32_t side = side_of_newcomers.fetch_add(1, relaxed) % 2;
     full_fence();                                                       // [choosing]
     while (choosing[side].load(acquire) != 0) base::yield_processor();  // [choosing]

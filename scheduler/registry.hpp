@@ -1,4 +1,4 @@
-// Lists all schedulers of the process, and determines the scheduler to which plain threads spawn.
+// Lists all schedulers of the process, and determines the scheduler in which plain threads spawn.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,8 @@ void enter_registry(Scheduler& scheduler);
 // After this function returns, no thread can choose the scheduler, and no thread that chose it
 // earlier still uses it.
 void stop_choosing(Scheduler& scheduler) noexcept;
-// The scheduler's destructor calls this function, which first calls stop_choosing().
+// The scheduler's destructor calls this function. The function begins with a call of
+// stop_choosing().
 void leave_registry(Scheduler& scheduler) noexcept;
 
 // Calls `visit` for each scheduler; no scheduler is destroyed meanwhile. Returns false, without

@@ -45,12 +45,12 @@ class Scheduler {
   void spawn(detail::Task&& task, const SpawnOptions& options, const void* caller);
   // Makes a fiber that waits for make_ready(). Any thread may call it.
   [[nodiscard]] fibers::Fiber& spawn_parked(detail::Task&& task, detail::WaitReason reason);
-  // A plain thread calls it before the destructor. Waits until all fibers have ended, prevents
+  // Called by a plain thread before the destructor. Waits until all fibers have ended, prevents
   // plain threads from choosing this scheduler, and waits again for fibers that were spawned
   // meanwhile.
   void retire() noexcept;
-  // Waits until all fibers have ended; returns false if the deadline passed first. A plain thread
-  // calls it.
+  // Waits until all fibers have ended; returns false if the deadline passed first. Only plain
+  // threads may call it.
   [[nodiscard]] bool wait_idle_until(Deadline deadline) noexcept {
     return wait_idle(deadline,
                      deadline.is_never() ? Quiescence::Then::waits_on : Quiescence::Then::acts);
@@ -60,13 +60,13 @@ class Scheduler {
   [[nodiscard]] bool wait_end_until(Deadline deadline) noexcept {
     return wait_idle(deadline, Quiescence::Then::waits_on);
   }
-  // The runtime's destructor calls it before retire(), and afterwards notifies the fibers that wait
-  // for more work.
+  // Called by the runtime's destructor before retire(); the destructor afterwards notifies the
+  // fibers that wait for more work.
   void begin_end() noexcept { is_ending_.store(true, detail::relaxed); }
   [[nodiscard]] bool is_ending() const noexcept { return is_ending_.load(detail::relaxed); }
   [[nodiscard]] bool runs_on_this_thread() const noexcept;
-  // The event source calls it when it begins to watch its first descriptor. Makes a sleeping worker
-  // wait for events, unless the calling worker will soon check for them. Any thread may call it.
+  // Called, on any thread, when the event source begins to watch its first descriptor. Makes a
+  // sleeping worker wait for events, unless the calling worker will soon check for them.
   void events_started() noexcept;
 
   [[nodiscard]] Shared& shared() noexcept { return shared_; }

@@ -100,7 +100,7 @@ void Scheduler::start_thread(Loop& worker) {
   }
 }
 
-// The monitor calls it. `wanted` workers are then active, or fewer if threads cannot be created.
+// Called by the monitor. Makes `wanted` workers active, or fewer if threads cannot be created.
 void Scheduler::call_workers(unsigned wanted) noexcept {
   ActiveWorkers& active = shared_.active();
   const bool is_lower = active.want(wanted) > wanted;

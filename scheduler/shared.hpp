@@ -33,8 +33,8 @@ class Shared {
   Shared(const Shared&) = delete;
   Shared& operator=(const Shared&) = delete;
 
-  // The layers above the workers use the scheduler. A worker itself only passes it to the
-  // on_deadlock handler.
+  // Returns the scheduler, for the layers above the workers. A worker uses it only as the argument
+  // of the on_deadlock handler.
   [[nodiscard]] Scheduler& scheduler() const noexcept { return scheduler_; }
   [[nodiscard]] const SchedulerOptions& options() const noexcept { return options_; }
   // The sequence number of this scheduler in the process, which starts at 0.
@@ -69,7 +69,7 @@ class Shared {
     return active_.at_work() - idle_.asleep_hint();
   }
   // Returns whether each processor has an awake worker, so that another worker would share a
-  // processor. If an awake worker is blocked, the monitor wakes another worker.
+  // processor. A blocked worker counts as awake; the monitor wakes another worker in its place.
   [[nodiscard]] bool is_crowded() const noexcept { return awake_hint() >= active_.processors(); }
   [[nodiscard]] IdleSet& idle() noexcept { return idle_; }
   [[nodiscard]] const IdleSet& idle() const noexcept { return idle_; }

@@ -100,11 +100,11 @@ class Stage {
   // Returns the line that describes `fiber`. The worker calls it, outside of fibers; the runtime
   // implements it.
   [[nodiscard]] std::string describe(const fibers::Fiber& fiber) const;
-  // Returns the line that describes the running fiber and its call stack, or an empty string if
-  // no fiber is running. The plain thread that made the Stage calls it; the runtime implements it.
+  // Returns the line that describes the running fiber and its call stack, or an empty string if no
+  // fiber runs. The runtime implements this function; the thread that made the Stage calls it.
   [[nodiscard]] std::string describe_running() const;
-  // In a build with -Dno_sync=true, all actions of each fiber up to its last switch happen before
-  // this call returns. Any thread or fiber may call it.
+  // In a build with -Dno_sync=true, the latest switch of each fiber synchronizes with this call.
+  // Any thread or fiber may call it.
   static void learn_of_all_fibers() noexcept;
 
  private:

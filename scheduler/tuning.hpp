@@ -11,21 +11,21 @@ namespace weft::scheduler::tuning {
 
 // --- Looks of a worker with work ---
 
-// A worker performs a look after it has chosen at most this many fibers to run. A look checks the
-// work that the worker would otherwise never reach: the inject queue, the worker's oldest new
-// fibers, timers and descriptors. With a larger number, such work waits longer; with a smaller one,
-// looks cost more time. The number is prime, so that looks do not fall into step with a program.
+// A worker chooses at most this many fibers to run between two looks. A look checks the work that
+// the worker would otherwise never reach: the inject queue, the worker's oldest new fibers, timers
+// and descriptors. With a larger number, such work waits longer; with a smaller one, looks cost
+// more time. The number is prime, so that looks do not fall into step with a program.
 inline constexpr std::uint32_t kMostDecisions = 61;
-// The longest time between two looks. It also limits the wait of work that only a look finds.
+// The intended maximum time between two looks. Work that only a look can find may wait this long.
 inline constexpr std::int64_t kLookPeriod = 200'000;
-// The shortest time between two polls by a busy worker, because each poll is a system call.
+// A busy worker polls at most once per this period, because each poll is a system call.
 inline constexpr std::int64_t kPollInterval = 20'000;
-// Once per this period, a worker moves its oldest new fibers to the end of the queue. With a
-// shorter period, more fibers of a recursive program are started at once. With a move at each look,
-// the skynet benchmark took 1.5 times as long, and its memory peaked at 55 MB.
+// At the end of each such period, a worker moves its oldest new fibers to the end of the queue.
+// With a shorter period, a recursive program has more fibers at once. When workers moved fibers at
+// each look (see kMostDecisions), the skynet benchmark took 1.5 times as long and used up to 55 MB.
 inline constexpr std::int64_t kReachPeriod = 200'000;
-// In each kReachPeriod, a worker moves one new fiber, plus one for each kNewFibersPerReached new
-// fibers in its queue. A smaller number has the same costs as a shorter kReachPeriod.
+// At the end of each kReachPeriod, a worker with n new fibers in its queue moves 1 + n /
+// kNewFibersPerReached of them. A smaller number moves more fibers, as a shorter kReachPeriod does.
 inline constexpr std::size_t kNewFibersPerReached = 512;
 // A worker moves at most this many new fibers at a time. Without this bound, `weft_workloads W7_1m`
 // used 3.5 GB and took eight times as long, because most of its fibers were parked at once.
@@ -37,9 +37,9 @@ inline constexpr std::size_t kFetched = 16;
 
 // --- Calls for help ---
 
-// While a processor is idle, a worker wakes another worker if its fibers wait longer than this.
-// While any worker is asleep, the others perform a look at least this often. With a shorter time,
-// workers are woken for fibers that would soon run anyway. A wakeup costs both workers 10 us.
+// A worker whose queued fibers must wait longer than this wakes another one if a processor is idle.
+// While any worker is asleep, each other worker performs a look at least this often. With a shorter
+// time, workers are woken for fibers that would soon run anyway. A wakeup costs both workers 10 us.
 inline constexpr std::int64_t kPatience = 50'000;
 // This limit replaces kPatience if each usable processor has an awake worker. One more worker would
 // then only compete for a processor.
@@ -56,14 +56,15 @@ inline constexpr std::int64_t kLongestCallPause = 4'000'000;
 // that a sleeping worker watches the timers and descriptors. For shorter runs, these checks cost
 // more than they save.
 inline constexpr std::int64_t kLongRun = 200'000;
-// A run of this length is certainly long unless the thread was preempted; one system call shows
-// whether it was.
+// A worker considers its runs long if their average length is at least this, and its thread was not
+// preempted. The worker checks for preemptions with one system call.
 inline constexpr std::int64_t kCertainlyLongRun = 1'000'000;
-// To judge runs between kLongRun and kCertainlyLongRun, a worker reads its processor time. Only one
-// in this many looks that find such runs reads it, because each reading is a system call.
+// For averages between kLongRun and kCertainlyLongRun, a worker's processor time shows whether runs
+// were long. The worker queries its processor time for one of this many such averages, because a
+// query is a system call.
 inline constexpr unsigned kSuspicionsPerQuestion = 8;
-// For this long after a long run, a worker assumes that more long runs follow, and wakes sleeping
-// workers sooner.
+// For this long after a long run, a worker expects further long runs, and wakes sleeping workers
+// sooner.
 inline constexpr std::int64_t kLongRunMemory = 100'000'000;
 
 // --- Searches: a worker without work steals ---
@@ -78,7 +79,7 @@ inline constexpr std::int64_t kBetweenLooks = 5'000;
 // A thief takes no fibers that their owner will reach within this time, because a move costs more
 // than the wait. With 5 us, a fiber of `weft_workloads W1 --workers 2` took 35 ns instead of 23 ns.
 inline constexpr std::int64_t kWorthStealing = 20'000;
-// A thief ignores a previous check of a worker that is older than this, because speeds change.
+// A thief ignores an earlier check that is older than this: the worker's speed may have changed.
 inline constexpr std::int64_t kLookIsOld = 1'000'000;
 
 // --- Visits: a worker with work looks at others ---
@@ -87,20 +88,20 @@ inline constexpr std::int64_t kLookIsOld = 1'000'000;
 // visit reads cache lines that the visited worker writes.
 inline constexpr std::int64_t kVisitPeriod = 200'000;
 inline constexpr std::uint32_t kVisited = 4;
-// A visitor takes no fibers that will run within this time, as a move costs both workers 18 us.
+// A visitor takes no fibers that will run within this time: a move costs both workers 18 us.
 inline constexpr std::int64_t kWorthVisiting = 50'000;
-// A visitor takes at most this many fibers, which bounds how long its own fibers wait.
+// A visitor takes at most this many fibers, because they delay the visitor's own fibers.
 inline constexpr std::int64_t kMostRelieved = 1024;
 // A fiber counts as computing if it has used this much processor time since a visitor found its run
 // to be long.
 inline constexpr std::int64_t kComputes = 100'000;
-// A visitor reads a thread's state at most once per this period, because each read takes 5 us.
+// The shortest time between two reads of a thread's state by a visitor; each read takes 5 us.
 inline constexpr std::int64_t kAskPeriod = 2'000'000;
 
 // --- Timers of other workers ---
 
-// An idle worker runs an awake worker's timer once the timer is at least this late. A visitor does
-// so only if the timer's owner is stuck. With a shorter time, workers take timers from an owner
+// An idle worker runs an awake worker's timer once the timer is at least this late. A visitor runs
+// such a timer only if its owner is stuck. With a shorter time, workers take timers from an owner
 // that is about to run them.
 inline constexpr std::int64_t kOverdue = 200'000;
 // A visitor runs a timer that is at least this late even if the timer's owner is not stuck.
@@ -117,18 +118,18 @@ inline constexpr std::int64_t kUnmonitored = 1'000'000;
 
 // --- The monitor ---
 
-// While runs are long or memory is short, the sample period is kShortestSamplePeriod. Later it
+// While runs are long or memory is scarce, the sample period is kShortestSamplePeriod. Later it
 // grows to kLongSamplePeriod, or to kLongestSamplePeriod if all workers are asleep. A sample reads
 // cache lines of all workers. The monitor may find a stuck worker one period late. Under light
-// load, samples are much of the runtime's cost: each wakes the monitor, and takes some 17 us.
+// load, samples cause much of the runtime's cost: each wakes the monitor, and takes some 17 us.
 inline constexpr std::int64_t kShortestSamplePeriod = 1'000'000;
 inline constexpr std::int64_t kLongSamplePeriod = 10'000'000;
 inline constexpr std::int64_t kLongestSamplePeriod = 40'000'000;
-// The sample period stays short for this long after a sample has found a long run.
+// How long the sample period stays short after a sample has found a fiber with a long run.
 inline constexpr std::int64_t kAlert = 200'000'000;
-// A call that has blocked its worker for this long no longer keeps the sample period short, because
-// a spare worker has replaced that worker. Each sample of a blocked worker reads a kernel file,
-// which takes some 9 us.
+// A blocked worker keeps the sample period short, but only for this time: afterwards, a spare
+// worker has replaced the blocked one. Each sample of a blocked worker reads a kernel file, which
+// takes some 9 us.
 inline constexpr std::int64_t kLongBlock = 1'000'000'000;
 // The monitor sleeps once all workers have been asleep this long. With a shorter time, workers that
 // wake up make more system calls to wake the monitor.
@@ -174,10 +175,11 @@ inline constexpr std::int64_t kMemoryLook = 10'000'000;
 
 // --- Fibers without a stack ---
 
-// In a shortage, the minimum pause between two requests to the system for unpinned fibers' stacks.
+// The shortest time between two requests to the system for more stacks; pinned fibers are exempt.
 inline constexpr std::int64_t kStackRequestPause = 10'000'000;
 // The shortest time between two alarms. An alarm makes sleeping workers give their free stacks to
-// the shared store. For twice this time after an alarm, workers that fall asleep also do this.
+// the shared store. Workers that fall asleep within two such periods after an alarm also give
+// theirs.
 inline constexpr std::int64_t kStackAlarmPeriod = 100'000'000;
 // If no fiber has run for this long, the shortage is reported as a deadlock. With a shorter time,
 // slow programs would also be reported. A shortage counts as new if the previous one ended more

@@ -18,8 +18,8 @@ namespace detail {
 // Invariants
 //   I1  Only complete() changes phase_. The last arriver of a phase calls it while missing_ is 0.
 //       Until the next phase begins, subtract() treats any further arrival as misuse.
-//   I2  Each waiter in the list waits for the current phase to end. Unchecked: a waiter does not
-//       record its phase.
+//   I2  Each waiter in the list waits for the current phase to end. Not asserted, because a waiter
+//       does not record its phase.
 class BarrierCore {
  public:
   struct Arrival {
@@ -55,14 +55,14 @@ struct NoCompletion {
 }  // namespace detail
 
 // Works like std::barrier: a fixed number of callers pass through phases. A phase ends when all
-// callers have arrived. The last arriver then runs the completion function, before any caller is
-// released. The completion function may park, but must not use the barrier.
+// callers have arrived. The last caller to arrive then runs the completion function, before any
+// caller is released. The completion function may park, but must not use the barrier.
 // Context: fibers and plain threads; waits and arrive_and_wait() park. The last arrival of a phase
 // parks if the completion function parks.
 // Ordering: each arrival synchronizes with the start of the completion function. The end of that
 // function synchronizes with the return of each successful wait.
-// Lifetime: the barrier may be destroyed once every wait has returned. If all callers use
-// arrive_and_wait(), it may be destroyed once the first call has returned from the last phase.
+// Lifetime: the barrier may be destroyed once every call has returned. If all callers use
+// arrive_and_wait(), it may be destroyed once any call for the last phase has returned.
 template <class CompletionFunction = detail::NoCompletion>
 class Barrier {
   static_assert(std::is_nothrow_invocable_v<CompletionFunction&>,
@@ -113,7 +113,7 @@ class Barrier {
                               std::chrono::duration<Rep, Period> duration) noexcept {
     return wait_until(token, Deadline::after(duration));
   }
-  // Arrives and parks until all callers have arrived.
+  // Arrives and waits until the phase is over.
   void arrive_and_wait() noexcept {
     if (core_.arrive_and_wait()) complete();
   }

@@ -16,8 +16,8 @@ namespace weft {
 
 namespace detail {
 
-// One call of `callable` and its outcome. `state` only stores the outcome; the helper wakes the
-// calling fiber through `waker`.
+// One call of `callable` and its outcome. `state` stores the outcome, but wakes no fiber. The
+// helper wakes the calling fiber through `waker`.
 template <class F>
 struct BlockingCallOf : BlockingCall {
   explicit BlockingCallOf(F& function) noexcept
@@ -38,14 +38,14 @@ struct BlockingCallOf : BlockingCall {
 // Runs `callable` on a helper thread while the calling fiber is parked, and returns its result. Use
 // it for calls that would block a worker: file access, name resolution, other libraries' locks,
 // long computations. On a plain thread, blocking() calls `callable` directly. The helper is a plain
-// thread, so `callable` may use weft as plain threads do. It has the caller's context.
-//
+// thread, so `callable` may use weft as plain threads do. `callable` has the caller's context.
 // The runtime starts helpers on demand, up to RuntimeOptions::max_blocking_threads, and ends them
 // after 10 s without work. At this limit, further calls wait; therefore `callable` must not wait
-// for later calls. A call cannot end early, because it uses the caller's stack. A round trip takes
-// 10 to 30 us, mostly for two wakeups (bench/blocking_bench, busy 2-processor virtual machine).
+// for later calls. A fiber cannot abandon the call, which uses the fiber's stack. A round trip
+// takes 10 to 30 us, mostly for two wakeups (bench/blocking_bench, two busy virtual processors).
 // Context: fibers and plain threads; parks a fiber.
-// Throws: what `callable` throws; std::system_error if the system cannot create a needed thread.
+// Throws: what `callable` and moves of its result throw; std::system_error if there is no helper
+// thread and none can start.
 // Ordering: the call synchronizes with the start of `callable`. The end of `callable` synchronizes
 // with the return of the call.
 template <std::invocable F>
@@ -56,8 +56,8 @@ auto blocking(F&& callable) -> std::invoke_result_t<F&> {
   return call.state.take();
 }
 
-// Waits for `future` as get() does, but parks the calling fiber. While the future is not ready, the
-// wait occupies a helper thread of blocking().
+// Waits for `future` as get() does, but parks the calling fiber. While the future is not ready, a
+// fiber's wait occupies a helper thread of blocking().
 // Context: fibers and plain threads; parks a fiber.
 // Throws: the exception that the future holds, and std::system_error as blocking() does.
 // Ordering: as for future.get().

@@ -32,8 +32,8 @@ namespace detail {
 
 // One call on a group's thread. The caller and the thread share it until both have called leave().
 // Order
-//   [owner]  The first leave() decrements owners (release) -> the second leave() decrements it
-//            (acquire): it then sees all uses of the object by the other side, and deletes it.
+//   [owner] The first leave() decrements owners (release) -> the second leave() decrements owners
+//            (acquire): its caller sees all uses of the object, and deletes the object.
 struct GroupCall : BlockingCall {
   GroupCall(void (*how)(BlockingCall&) noexcept, BlockingGroup& home) noexcept
       : BlockingCall{how}, group(home) {}
@@ -116,7 +116,7 @@ struct BlockingGroupStats {
 class BlockingGroup {
  public:
   // Creates a group without threads; calls start threads on demand.
-  // Throws: std::bad_alloc, and std::system_error if fork handlers cannot be registered.
+  // Throws: std::bad_alloc.
   explicit BlockingGroup(BlockingGroupOptions options = {});
   // Waits for all calls that have begun. No caller may be in run(). On a fiber, the wait runs on a
   // thread of blocking(). If that thread cannot start, the fiber blocks its worker.
@@ -129,7 +129,7 @@ class BlockingGroup {
   // its result. `callable` must own everything that it uses, because it is moved to the heap and
   // may outlive the wait. If `until` ends the wait before the call begins, `callable` never runs.
   // If `until` ends the wait later, the call continues to its end, but its result is dropped.
-  // Errors: Errc::timed_out, cancelled, full; the system's error if no thread exists or can start.
+  // Errors: Errc::timed_out, cancelled, full; the system's error if the first thread cannot start.
   // Throws: what `callable` throws, what moving it or its result throws, std::bad_alloc.
   // Ordering: run() synchronizes with the start of the call. The end of the call synchronizes with
   // a successful return of run().

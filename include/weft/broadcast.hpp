@@ -154,8 +154,8 @@ class [[nodiscard]] Subscription {
     return take(value, [&](void* out) noexcept { return core_->try_receive(reader_, out); });
   }
 
-  // Returns how many values the subscription has missed because it fell behind. A receive that
-  // skips values updates the number before it returns.
+  // Returns how many values a subscription with OnLag::drop_oldest has missed. If a receive skips
+  // values, it updates this number before it returns.
   [[nodiscard]] std::uint64_t missed() const noexcept { return reader_.missed; }
   // Returns whether a receive found that the subscription had fallen behind (OnLag::disconnect).
   [[nodiscard]] bool is_disconnected() const noexcept { return reader_.is_disconnected; }
@@ -209,7 +209,7 @@ class SubscriptionCase final : public SelectCase {
     waiter().amount = subscription_.reader().next;
     return subscription_.core().can_receive(subscription_.reader());
   }
-  // Makes the select call attempt() again, which receives the value.
+  // Returns false, so that the select calls attempt() again; that call receives the value.
   bool conclude() noexcept override { return false; }
 
   Subscription<T>& subscription_;

@@ -120,8 +120,8 @@ class Channel {
     const bool turn_is_over = detail::is_turn_over();
     lock_.lock();
     // An available value is constructed directly in the return slot, or in a register if it is
-    // small. No function gets the optional's address: otherwise the compiler would store it in
-    // parts, and a load of the whole would be delayed by a dozen cycles.
+    // small. No function receives the returned optional's address, because the compiler would then
+    // store the optional in parts. Loading all of it would then stall for a dozen cycles.
     if (count_ > 0 && !turn_is_over) [[likely]]
       return take_front();
     if (detail::Waiter* sender = count_ > 0 ? nullptr : senders_.claim_front()) {
@@ -145,7 +145,7 @@ class Channel {
                                           std::chrono::duration<Rep, Period> duration) {
     return receive_until(value, Deadline::after(duration));
   }
-  // Waits for a value, then appends up to `most` available values to `values`. Returns how many it
+  // Waits for a value; appends it and buffered values, up to `most` in all. Returns how many it
   // appended: 0 if the channel is closed and drained, `until` ended the wait, or `most` is 0.
   // Throws: std::bad_alloc, before the call receives a value.
   [[nodiscard]] std::size_t receive_batch(std::vector<T>& values, std::size_t most,
@@ -280,7 +280,7 @@ class Channel {
     const LeaveFront leave{*this};
     return std::optional<T>(std::in_place, std::move(buffer_[head_].value));
   }
-  // Frees the buffer entry whose value has been moved out, and releases the lock.
+  // Frees the entry of the moved-out value, admits a waiting sender, and releases the lock.
   void leave_front() noexcept WEFT_NOT_ANALYZED {
     drop_front();
     detail::Waiter* sender = senders_.claim_front();
@@ -302,7 +302,7 @@ class Channel {
         detail::wait_in_until(senders_, lock_, self, detail::WaitReason::channel_send, until),
         self);
   }
-  // Called if there is no value and no waiting sender, or if the caller's turn is over.
+  // Called if there is no value and no waiting sender, or if it is time for the caller to yield.
   [[gnu::noinline]] std::optional<T> receive_rare() WEFT_NOT_ANALYZED {
     std::optional<T> value;
     WEFT_TELL_LATE_WAIT_LOCKED(count_ == 0 && !closed_, lock_, channel_receive);
@@ -328,7 +328,7 @@ class Channel {
   static ChannelStatus outcome(detail::Claim::Winner winner, const detail::Waiter& self) noexcept {
     if (winner == detail::Claim::kNotifier)
       return self.granted ? ChannelStatus::ok : ChannelStatus::closed;
-    // If a stop was already requested, the fiber did not park, so given_way() may yield.
+    // If a stop was requested before the call, the caller has not parked and may be due to yield.
     return given_way(winner == detail::Claim::kClock ? ChannelStatus::timed_out
                                                      : ChannelStatus::stopped);
   }
@@ -389,7 +389,7 @@ class Channel {
   std::size_t head_ WEFT_GUARDED_BY(lock_) = 0;
   std::size_t count_ WEFT_GUARDED_BY(lock_) = 0;
   const std::size_t capacity_;
-  Place* buffer_ = nullptr;  // Owned. A unique_ptr would use a quarter of the compilation time.
+  Place* buffer_ = nullptr;  // Owned. A unique_ptr would take 1/4 of the time to compile a Channel.
   detail::WaitList senders_ WEFT_GUARDED_BY(lock_);
   detail::WaitList receivers_ WEFT_GUARDED_BY(lock_);
 };

@@ -17,9 +17,9 @@ namespace weft {
 // the condition may change again before the lock is reacquired. The user's lock() and unlock() may
 // park and use the condition variable, because it holds no internal lock during these calls.
 // Context: fibers and plain threads; the waits park, but the notify calls do not.
-// Throws: whatever the lock and the condition throw.
+// Throws: whatever the lock, the condition and moves of the condition throw.
 // Ordering: a notification does not synchronize; the lock orders accesses to the condition.
-// Lifetime: the condition variable may be destroyed once all waiters have been notified.
+// Lifetime: it may be destroyed once each wait has been notified, or has returned at its limit.
 // Fairness: FIFO.
 class ConditionVariable {
  public:
@@ -79,21 +79,21 @@ class ConditionVariable {
 
  private:
   // One wait, which is added to the list before its caller parks. A notifier may therefore find it
-  // during lock.unlock(). The notifier and the waiter synchronize through handover_, which the
-  // waiter holds until its registers are saved. The second to lock it sees the writes of the first.
+  // during lock.unlock(). The notifier and the waiter synchronize through handover_: the second to
+  // lock it sees the other's writes. The waiter holds it until its registers are saved.
   class Wait : detail::Waiter {
    public:
     Wait(ConditionVariable& condition, const Until& until) noexcept;
-    // Withdraws the wait if the caller did not reach park(). If the wait has already been notified,
-    // notifies another waiter instead.
+    // Withdraws the wait if the caller did not reach park(). If a notification has already reached
+    // this wait, passes it on to another waiter.
     ~Wait();
     Wait(const Wait&) = delete;
     Wait& operator=(const Wait&) = delete;
 
-    // Parks until the wait ends, unless it has already been notified. May be called at most once.
+    // Parks until the wait ends, unless the wait was already notified. May be called at most once.
     std::cv_status park() noexcept;
     // Only the notifier that has removed the wait from the list calls this function, with no lock
-    // held. The wait may be destroyed as soon as the waiting caller has been woken.
+    // held. Once handover_ is unlocked, a caller that is not parked may destroy the wait.
     void notify() noexcept;
 
     // Returns the Wait whose base is `waiter`.

@@ -27,13 +27,13 @@ namespace detail {
 // The state that a Context shares with its children, its timer and the fibers that carry it. The
 // core records whether and why the context is cancelled, its values, and its parent's core.
 // Invariants
-//   I1  The caller that changes clock_state_ from none to setting writes clock_. The caller that
-//       changes it from set to ended reads clock_. Unchecked: no field records these callers.
-//   I2  Only the Context that owns the core calls end(), and only once. Unchecked: a core does not
-//       record its owner.
+//   I1  The caller that changes clock_state_ from `none` to `setting` writes clock_. The caller
+//       that changes it from `set` to `ended` reads clock_. Not asserted, because no field records
+//       which caller made which change.
+//   I2  Only the owning Context calls end(), once. Not asserted, because no field records it.
 // Order
-//   [clock]   set_clock() stores `set` (release) -> end() stores `ended` (acquire): end() then sees
-//             clock_. If end() runs first, set_clock() sees `ended` and stops clock_ itself.
+//   [clock]   set_clock() stores `set` (release) -> end() exchanges it for `ended` (acquire): end()
+//             then sees clock_. If end() runs first, set_clock() sees `ended` and stops clock_.
 //   [values]  add_value() pushes a value (release) -> find_value() and the destructor load values_
 //             (acquire): they then see this value and all older values.
 class ContextCore : public SharedContext {
@@ -62,7 +62,7 @@ class ContextCore : public SharedContext {
  protected:
   ContextCore(const Context& context, Destroy destroy, ContextCore* parent, Deadline deadline);
   ~ContextCore();
-  // Moves the parent's share out, so that a loop can destroy a chain of cores without recursion.
+  // Takes the parent's share from this core, so that a loop can destroy cores without recursion.
   [[nodiscard]] ContextShare take_parent() noexcept { return std::move(parent_share_); }
 
  private:
@@ -124,7 +124,7 @@ class Context {
   explicit Context(const Context* parent, Deadline deadline = Deadline::never())
       : share_(detail::ContextCore::make(parent == nullptr ? nullptr : &parent->core_, deadline)),
         core_(static_cast<detail::ContextCore&>(*share_.core())) {}
-  // Cancels the scope, which ends each wait that uses its token().
+  // Cancels the scope, which ends each wait that the scope or one of its children limits.
   ~Context() {
     if (share_) core_.end();
   }
@@ -184,7 +184,7 @@ class Context {
   [[nodiscard]] detail::ContextCore& core() const noexcept { return core_; }
 
  protected:
-  // Makes the context inside `core`, which is the context of the fibers that share `core`.
+  // Constructs the context object that `core` contains; all fibers that share `core` use it.
   explicit Context(detail::ContextCore& core) noexcept : core_(core) {}
 
  private:
@@ -194,8 +194,8 @@ class Context {
 
 // While this object exists, `context` is the caller's context. The context limits the waits of the
 // calls that docs/semantics.md lists, unless the caller passes another limit. Scopes nest. Fibers
-// from spawn(), tasks from async(), and calls of run() and blocking() inherit the context, because
-// the caller waits for them. Fibers from go() do not inherit it.
+// from spawn(), tasks from async(), loops, task groups, and calls of run() and blocking() inherit
+// the context, because the caller usually waits for them. Fibers from go() do not inherit it.
 // Context: the fiber or plain thread that creates the scope must destroy it; no call parks.
 class ContextScope : private detail::ContextNode {
  public:

@@ -39,10 +39,10 @@ namespace weft {
 namespace detail {
 
 // These functions resume `coroutine` in a new fiber, when `one` is ready or at `deadline`. If
-// resume_when_ready() completes the case, it sets `completed`; otherwise the coroutine must
-// conclude the case. A call that throws has no effect. Neither function is inlined, because a
-// compiler may put an inlined function's variables into the coroutine's frame. Another thread may
-// destroy this frame as soon as it can resume the coroutine.
+// resume_when_ready() completes the case itself, it sets `completed`. Otherwise the resumed
+// coroutine must call conclude() on the case. A call that throws has no effect. Neither function is
+// inlined, because a compiler may put an inlined function's variables into the coroutine's frame.
+// Another thread may destroy this frame as soon as it can resume the coroutine.
 void resume_when_ready(SelectCase& one, bool& completed, std::coroutine_handle<> coroutine,
                        WaitReason reason);
 void resume_at(Deadline deadline, std::coroutine_handle<> coroutine);
@@ -204,7 +204,7 @@ struct DriverOutcome<void> {
   }
 };
 
-// The coroutine that awaits on behalf of a fiber. It frees its frame before it wakes the fiber.
+// The coroutine that awaits on behalf of a caller. It frees its frame before it wakes the caller.
 template <class T>
 struct Driver {
   struct Finish {
@@ -241,7 +241,7 @@ Driver<T> drive(Awaitable&& awaitable, JoinState<T>& /*state*/) {
 // Waits for `awaitable`, which may be of any coroutine type or library, and returns its result.
 // `awaitable` begins on the caller's stack.
 // Context: fibers and plain threads; parks a fiber, or blocks a plain thread.
-// Throws: the exception of `awaitable`, or std::bad_alloc before `awaitable` begins.
+// Throws: what `awaitable` and moves of its result throw; std::bad_alloc before it begins.
 // Ordering: the end of `awaitable` synchronizes with the return of await().
 template <class Awaitable>
 auto await(Awaitable&& awaitable) -> detail::AwaitResult<Awaitable> {

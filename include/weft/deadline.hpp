@@ -36,7 +36,7 @@ class Deadline {
   [[nodiscard]] static constexpr Deadline at_nanoseconds(std::int64_t monotonic) noexcept {
     return Deadline(monotonic < 0 ? 0 : monotonic);
   }
-  // Returns the moment `duration` from now. Reads the clock.
+  // Returns the moment `duration` from now; past() if `duration` is negative. Reads the clock.
   template <class Rep, class Period>
   [[nodiscard]] static Deadline after(std::chrono::duration<Rep, Period> duration) noexcept {
     return after_nanoseconds(detail::saturated_nanoseconds(duration).count());
@@ -65,7 +65,7 @@ class Deadline {
   [[nodiscard]] constexpr std::int64_t nanoseconds() const noexcept { return nanoseconds_; }
   // Returns whether the deadline is never().
   [[nodiscard]] constexpr bool is_never() const noexcept { return *this == never(); }
-  // Returns whether the deadline has passed. Reads the clock, except for past() and never().
+  // Returns whether the deadline has passed. Does not read the clock for past() and never().
   [[nodiscard]] bool passed() const noexcept {
     return !is_never() && (nanoseconds_ == 0 || nanoseconds_ <= now_nanoseconds());
   }

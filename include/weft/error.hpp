@@ -8,17 +8,17 @@ namespace weft {
 
 enum class Errc {
   no_runtime = 1,  // A plain thread called a function that needs a Runtime, but none exists.
-  // The number of fibers reached RuntimeOptions::max_fibers, no stack was available and
-  // refuse_without_stacks was set, or the process reached RuntimeOptions::memory_goal.
+  // A spawn was refused: RuntimeOptions::max_fibers or memory_goal was reached, or no stack was
+  // available and refuse_without_stacks was set.
   too_many_fibers,
   invalid_stack_size,  // SpawnOptions::stack_size > 16 MiB; equals std::errc::invalid_argument.
-  closed,              // The channel, pool, socket, file or watch is closed.
+  closed,              // The channel, pool, socket, file, watch or other object is closed.
   full,                // There is no room, and the call must not wait for it.
   timed_out,           // The deadline ended the call; equals std::errc::timed_out.
-  cancelled,           // A stop request ended the call; equals std::errc::operation_canceled.
+  cancelled,           // A stop request or a dropped task; equals std::errc::operation_canceled.
   empty_task,          // The callable to run is empty; equals std::errc::invalid_argument.
   too_many_waiting,    // The pool already has max_blocked waiting submitters.
-  end_of_stream,       // The peer closed its side of the connection, or the file ended.
+  end_of_stream,       // The peer closed its side of the connection, or the file or body ended.
   too_heavy,           // The task's weight is above the capacity of its pool.
   already_watched,     // The runtime already watches the descriptor.
   signal_in_use,       // Another SignalSet or wait_signal() uses the signal.

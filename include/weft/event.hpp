@@ -10,7 +10,7 @@ namespace weft {
 // wait always takes the lock, so it cannot return while set() is using the event (see Lifetime).
 // Context: fibers and plain threads; wait(), wait_until() and wait_for() park.
 // Ordering: set() synchronizes with each wait that it wakes or that finds the event set.
-// Lifetime: the event may be destroyed once every wait has returned, even before set() returns.
+// Lifetime: the event may be destroyed once every wait has succeeded, even before set() returns.
 // Order
 //   [set]  set() stores set_ (release) -> is_set_hint() loads true (acquire): its caller then sees
 //          all writes that were made before set().

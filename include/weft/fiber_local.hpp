@@ -18,13 +18,13 @@ namespace weft {
 //   ++*depth;
 //
 // The first use in a fiber creates its value. A fiber's values are destroyed in reverse order of
-// creation, after its callable has returned and before join() returns. WaitGroup::wait() may return
-// before the values of its fibers are destroyed. A value's destructor may park and use other
-// FiberLocals, but must not throw. A plain thread destroys its values together with its
-// thread_locals. A fiber of a pool runs several tasks, which share its values. An access searches
-// the fiber's values, newest first, which takes a few nanoseconds if the fiber has few values.
+// creation, after its callable has returned and before join() returns. WaitGroup::wait() and
+// Runtime::run() may return before the values of their fibers are destroyed. A value's destructor
+// may park and use other FiberLocals, but must not throw. A plain thread destroys its values with
+// its thread_locals. A fiber of a pool runs several tasks, which share its values. An access
+// searches the fiber's values, newest first, in a few nanoseconds if the fiber has few values.
 // Context: fibers and plain threads; no call parks, unless the creation of the value does.
-// Throws: what the creation of the value throws, and std::bad_alloc.
+// Throws: what moving `make` or creating the value throws, and std::bad_alloc.
 // Lifetime: a FiberLocal may be destroyed before its values, which live as long as their fibers.
 template <class T>
 class FiberLocal {

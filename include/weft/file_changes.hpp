@@ -15,7 +15,7 @@ namespace weft::files {
 
 enum class ChangeKind : std::uint8_t {
   created,   // An entry appeared in a watched directory, or was moved into it.
-  removed,   // An entry, or the watched path itself, was removed or moved away.
+  removed,   // An entry was moved away or removed, or a watched path moved or lost its last link.
   modified,  // A file was written to or truncated.
   closed,    // A file that was open for writing was closed, so it may be complete.
   lost,      // The system dropped changes, so the caller must check everything again.
@@ -41,18 +41,18 @@ class ChangeWatch {
   // Opens a ChangeWatch that watches no path yet.
   static Result<ChangeWatch> open();
 
-  // Watches a path. A second add() of the path watches the file that the path then names. If two
-  // paths name one file, next() reports its changes only for the path that was added last. The call
-  // may block the worker while the kernel reads directories from a disk.
-  // Errors: also no_such_file_or_directory, permission_denied; invalid_argument for a zero byte.
+  // Watches a path. A second add() of the path also watches the file that the path then names. If
+  // two paths name one file, next() reports its changes only for the path that was added last. The
+  // call may block the worker while the kernel reads directories from a disk. Errors: also
+  // no_such_file_or_directory, permission_denied; invalid_argument if `path` has a zero byte.
   [[nodiscard]] Result<void> add(std::string path);
-  // Stops watching `path`. next() may still return earlier changes.
+  // Stops watching what was last added as `path`. next() may still return earlier changes.
   // Errors: also invalid_argument if `path` is not watched.
   [[nodiscard]] Result<void> remove(const std::string& path);
   // Returns the next change; changes come in the order in which they happened.
   // Errors: also Errc::timed_out, cancelled.
   Result<Change> next(const Until& until = Until::ambient());
-  // Makes a waiting next() return Errc::closed.
+  // Makes next() first return all changes that it has already read, and then Errc::closed.
   void close() noexcept { watch_.close(); }
 
  private:

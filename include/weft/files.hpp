@@ -1,5 +1,5 @@
 // Accesses files without blocking workers. The kernel cannot report that a file is ready, so helper
-// threads make the calls that would wait for a disk.
+// threads make the calls that may wait for a disk.
 #pragma once
 
 #include <chrono>
@@ -16,9 +16,9 @@
 #include <weft/result.hpp>
 #include <weft/until.hpp>
 
-// If the page cache holds the data, a read returns it at once, without a thread. Otherwise the
-// caller parks while a thread of file_group() makes the call. If `until` ends the wait, the thread
-// still finishes a call that it has begun, for example a write.
+// On most file systems, a read returns data in the page cache at once, without a thread. Otherwise
+// the caller parks while a thread of file_group() makes the call. If `until` ends the wait, the
+// thread still finishes a call that it has begun, for example a write.
 // Context: fibers and plain threads, with or without a runtime; calls that take an Until park.
 // Errors: system errors (no_such_file_or_directory, ...); invalid_argument for a path with a zero
 // byte; Errc::timed_out, cancelled; Errc::full if too many calls wait for a thread.
@@ -38,7 +38,7 @@ enum class Access : std::uint8_t {
 struct OpenOptions {
   Access access = Access::read;
   bool create = false;     // Creates the file if it does not exist.
-  bool exclusive = false;  // If `create` is set, open() returns file_exists if the file exists.
+  bool exclusive = false;  // With `create`, open() returns file_exists if the file exists.
   bool truncate = false;   // Removes existing bytes.
   bool append = false;     // Each write goes to the file's current end, not to its offset.
   unsigned mode = 0644;    // The mode of a created file, before the umask is applied.
@@ -136,17 +136,17 @@ Result<Status> status(std::string path, const Until& until = Until::ambient());
 Result<Status> link_status(std::string path, const Until& until = Until::ambient());
 
 // Renames a file, a link or a directory, and replaces a file, a link or an empty directory that has
-// the new name. Every process sees either the old or the new name.
-// Errors: also cross_device_link, directory_not_empty; is_a_directory, not_a_directory if only one
-// of the two is a directory; invalid_argument if a directory would move into itself.
+// the new name. Every process sees either the old or the new name. Errors: also cross_device_link;
+// directory_not_empty; is_a_directory or not_a_directory if only one path is a directory;
+// invalid_argument if a directory would move into itself.
 [[nodiscard]] Result<void> rename(std::string from, std::string to,
                                   const Until& until = Until::ambient());
 // Removes a file, a link or an empty directory.
 // Errors: also directory_not_empty.
 [[nodiscard]] Result<void> remove(std::string path, const Until& until = Until::ambient());
-// Works like remove(), but first removes everything below a directory. A missing path is no error.
-// Follows no link, even if one replaces a directory during the call. The first error ends the call.
-// Errors: also directory_not_empty if another process adds entries; too_many_files_open if the tree
+// Works like remove(), but first empties a directory. Ignores a missing path. Follows no link at or
+// below the path, even if one replaces a directory meanwhile. The first error ends the call.
+// Errors: also directory_not_empty if entries are added meanwhile; too_many_files_open if the tree
 // has more levels than the process has free descriptors.
 [[nodiscard]] Result<void> remove_all(std::string path, const Until& until = Until::ambient());
 // Creates a directory with mode 0777, as restricted by the process's umask.
@@ -163,15 +163,15 @@ struct Entry {
 Result<std::vector<Entry>> list_directory(std::string path, const Until& until = Until::ambient());
 
 // Visits all entries below a directory, sorted by name; a directory comes before its contents.
-// Symbolic links are listed but not followed. Only one caller at a time may use a Walk.
+// Symbolic links below it are listed but not followed. Only one caller at a time may use a Walk.
 class Walk {
  public:
   // Begins a walk at `root`; the first next() reads this directory.
   explicit Walk(std::string root) : next_(std::move(root)) {}
 
   // Returns the next entry, or nothing at the end. If a directory cannot be read, returns its path
-  // and the error; the next call then skips it. But after timed_out, cancelled or full, returns
-  // only the error; the next call then reads the directory again.
+  // and the error; the next call then skips it. After timed_out, cancelled, full or
+  // resource_unavailable_try_again, returns only the error; the next call retries the directory.
   Result<std::optional<Entry>> next(const Until& until = Until::ambient());
   // Skips the contents of the directory that next() returned last.
   void skip() noexcept { next_.reset(); }

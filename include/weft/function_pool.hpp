@@ -20,7 +20,7 @@ namespace weft {
 template <std::invocable Make>
 class PerWorker {
  public:
-  // Stores `make`, which each worker calls once, before its first task. See per_worker().
+  // Stores `make`, which each worker calls for its first task. See per_worker().
   explicit PerWorker(Make make) : make_(std::move(make)) {}
 
  private:
@@ -28,7 +28,7 @@ class PerWorker {
   friend class FunctionPool;
   Make make_;
 };
-// Makes each worker of a FunctionPool call `make` once, and run its tasks with the returned object.
+// Makes each worker of a FunctionPool call `make`, and then run its tasks with the new object.
 // Context: plain value.
 // Throws: whatever the move constructor of `Make` throws.
 template <std::invocable Make>
@@ -37,7 +37,7 @@ template <std::invocable Make>
 }
 
 // A FiberPool whose tasks all call one function, so a task stores only the argument. A task without
-// options or a handle needs no allocation if In has up to 56 bytes and its move cannot throw.
+// options or a handle needs no allocation if In is at most 24 bytes and its move cannot throw.
 //
 //   FunctionPool<Request, Response> handlers([](Request request) { return answer(request); });
 //   FunctionPool<Page, Text> parsers(per_worker([] { return Parser(); }), {.capacity = 4});
@@ -47,23 +47,22 @@ template <std::invocable Make>
 // close(Close::cancel), PoolTask::cancel(), SubmitOptions::stop and timeout, and the `until` of
 // process_until(). Several workers may call the function at once. A per_worker() object serves one
 // task at a time. A worker creates its object for its first task, and destroys it when the worker
-// retires. The capacity thus limits the number of objects, not including objects whose task or
-// destructor is waiting for the pool. If creating the object throws, the task gets the exception,
-// and the next task tries again. A task that its submitter runs (OnFull::caller_runs) gets its own
-// object. A pool with per_worker() cannot have a parent. A FunctionPool otherwise behaves like a
-// FiberPool.
-// Context, Throws, Ordering: as for FiberPool.
+// retires. The capacity thus limits the number of objects, but an object does not count while its
+// task or destructor waits for other tasks of the pool. If creating the object throws, the task
+// gets the exception, and the worker's next task creates the object. A task that its submitter runs
+// (OnFull::caller_runs) gets its own object. A pool with per_worker() cannot have a parent. A
+// FunctionPool otherwise behaves like a FiberPool. Context, Throws, Ordering: as for FiberPool.
 template <class In, class Out = void>
 class FunctionPool {
   static_assert(std::is_object_v<In>, "the argument is kept until its task runs");
   static_assert(std::is_void_v<Out> || std::is_object_v<Out>, "the result outlives its task");
 
  public:
-  // The result of process_until(). If `until` ended the wait, it is empty, or false if Out is void.
+  // The result of process_until(). If a limit ended the wait, it is empty, or false if Out is void.
   using InTime = detail::InTime<Out>;
 
-  // Creates a pool whose tasks call `function`. With per_worker(), the options must have no parent.
-  // Throws: as for FiberPool; std::invalid_argument for an empty function or a forbidden parent.
+  // Creates a pool that calls `function`. per_worker() with a parent throws std::invalid_argument.
+  // Throws: what FiberPool() or moving `function` throws; std::invalid_argument if it is empty.
   template <detail::FunctionFor<In, Out> F>
   explicit FunctionPool(F function, PoolOptions options = {})
       : function_(std::make_unique<detail::OneFunction<F, In, Out>>(checked(std::move(function)))),
@@ -83,8 +82,8 @@ class FunctionPool {
   FunctionPool& operator=(const FunctionPool&) = delete;
 
   // Submits a call of the function with `argument`, as FiberPool::submit() does. If the call is
-  // refused, `argument` is unchanged, unless moving it may throw or it is an rvalue of a type other
-  // than In. The functions below correspond to functions of FiberPool in the same way.
+  // refused, `argument` is unchanged, unless its move may throw, or it is an rvalue of a type other
+  // than In. Like invoke(), each function below corresponds to a function of FiberPool.
   template <detail::ArgumentFor<In> A = In>
   Accepted invoke(A&& argument) {
     return offer<Call>(std::forward<A>(argument),
@@ -206,8 +205,8 @@ class FunctionPool {
     }
   };
 
-  // Passes a call to `use`. If `use` refuses the call, the value is moved back to `argument`;
-  // otherwise `argument` has been moved from.
+  // Passes a call to `use`. An rvalue `argument` is moved into the call; if `use` refuses the call,
+  // the value is moved back to `argument`.
   template <class C, class A, class Use>
   auto offer(A&& argument, Use use) {
     std::optional<detail::Submitting> scope;

@@ -16,13 +16,13 @@ namespace weft {
 
 // Starts a detached fiber that runs `callable` once. If a plain thread calls go(), the fiber starts
 // in the process's current Runtime. If `callable` throws, RuntimeOptions::on_exception gets the
-// exception; without on_exception, the process ends before the fiber's stack unwinds. A callable of
-// up to 32 bytes whose move cannot throw needs no allocation. A callable of up to 64 bytes needs a
-// small memory block, which usually comes from a cache. go() does not check `callable`: an empty
-// std::function throws in the fiber. The fiber begins without a context.
+// exception; without on_exception, the process ends before the fiber's stack unwinds. For an
+// unnamed fiber, a nothrow-movable callable of up to 32 bytes needs no allocation. One of up to 64
+// bytes needs a small memory block, which usually comes from a cache. go() does not check
+// `callable`: an empty std::function throws in the fiber. The fiber begins without a context.
 // Context: fibers and plain threads; does not park.
 // Throws: std::system_error (Errc::no_runtime, too_many_fibers, invalid_stack_size), std::bad_alloc
-// and what copying `callable` throws. If the call throws, no fiber has been started.
+// and what copying or moving `callable` throws. After an exception, no fiber has been started.
 // Ordering: the call synchronizes with the start of `callable`.
 template <std::invocable F>
 void go(F&& callable) {
@@ -59,14 +59,14 @@ class JoinHandle {
 
   // Returns whether there is a fiber to join; false after join() or detach().
   [[nodiscard]] bool joinable() const noexcept { return state_ != nullptr; }
-  // Returns whether the fiber has finished. If so, join() does not park.
+  // Returns whether this handle refers to a fiber that has finished. If so, join() does not park.
   [[nodiscard]] bool done() const noexcept { return state_ != nullptr && state_->done(); }
 
   // Parks until the fiber has finished; returns its result or throws its exception. Requires
   // joinable(). A fiber that was spawned recently on the caller's worker, and has not started,
   // usually runs on the caller's stack without a switch. A spawn and a join are then nearly as fast
   // as a function call. Even then, the fiber has its own id, name and FiberLocal values.
-  // Throws: what `callable` has thrown.
+  // Throws: what `callable` has thrown; what moving the result throws.
   T join() {
     state_->join_shared();
     const Release release{std::exchange(state_, nullptr)};
@@ -80,7 +80,7 @@ class JoinHandle {
     return wait_until(Deadline::after(duration));
   }
 
-  // Returns the internal core, which a select uses; null for an empty handle.
+  // Returns the state that a select uses to wait for the fiber; null for an empty handle.
   [[nodiscard]] detail::JoinCore* core() const noexcept { return state_; }
 
   // Detaches the fiber, and drops its result or exception. Has no effect on an empty handle.
@@ -132,8 +132,8 @@ class JoinHandle {
 };
 
 // Starts a fiber as go() does, and returns its handle. If `callable` throws, join() rethrows the
-// exception. The fiber has the caller's context, if there is one, and keeps it after a detach().
-// The end of the context's scope cancels the context, even if the fiber is still running.
+// exception. The fiber has the caller's context, if there is one, and keeps it after detach(). The
+// end of the context's scope cancels the context, even if the fiber is still running.
 // Context, Throws, Ordering: the same as for go().
 template <std::invocable F>
 [[nodiscard]] auto spawn(const SpawnOptions& options, F&& callable)

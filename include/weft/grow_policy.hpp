@@ -7,27 +7,27 @@
 
 namespace weft {
 
-// Determines how many workers a pool has, between min_workers and capacity. Under each policy, the
-// pool accepts tasks while there is room, and eventually runs each queued task.
+// Determines how many workers a pool has, up to its capacity. Under each policy, the pool accepts
+// tasks while there is room, and eventually runs each queued task that is not dropped.
 // Context: plain value.
 class GrowPolicy {
  public:
   enum class Kind : std::uint8_t { on_demand, eager, load_factor };
 
-  // The load is the number of running and queued tasks. The limit is the maximum number of living
-  // workers. It is at least max(1, min_workers) and at most the capacity. Requires 0 < down < up,
-  // step >= 1, and interval > 0.
+  // The load is the number of running tasks plus queued tasks that are not waiting for a key. The
+  // limit is the maximum number of workers that exist at once. It is at least max(1, min_workers)
+  // and at most the capacity. Requires 0 < down < up, step >= 1, and interval > 0.
   struct LoadFactor {
-    double up = 2;  // A task that makes load > up * limit raises the limit by `step`.
+    double up = 2;  // A task that makes load > up * limit raises the limit in steps of `step`.
     // Once per `interval`, the limit falls by `step` if load < down * limit. Surplus workers then
     // retire: idle ones at once, busy ones after their task.
     double down = 1;
     std::size_t step = 1;
-    // The limit also rises if a task is queued and no task has started for one `interval`.
+    // The limit also rises if a task is queued and none has started for one unpaused `interval`.
     std::chrono::nanoseconds interval = std::chrono::milliseconds(100);
   };
 
-  // Returns the policy that starts a worker for each task that finds no idle worker.
+  // Returns the policy that starts workers for tasks that find no idle worker.
   [[nodiscard]] static constexpr GrowPolicy on_demand() noexcept { return {}; }
   // Returns the policy that starts workers up to the capacity as soon as a task finds no idle
   // worker. Later tasks of a burst then find an idle worker. The capacity must not be kUnlimited.

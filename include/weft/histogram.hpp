@@ -42,7 +42,7 @@ class Histogram {
   [[nodiscard]] Nanoseconds min() const noexcept { return duration(count_ == 0 ? 0 : min_); }
   // Returns the exact maximum, or 0 if no duration was recorded.
   [[nodiscard]] Nanoseconds max() const noexcept { return duration(max_); }
-  // Returns the exact sum of the durations, which never decreases.
+  // Returns the exact sum of the durations; the sum never decreases.
   [[nodiscard]] Nanoseconds sum() const noexcept { return duration(sum_); }
   // Returns the mean, rounded down, or 0 if no duration was recorded.
   [[nodiscard]] Nanoseconds mean() const noexcept {

@@ -25,7 +25,7 @@ namespace weft::io {
 enum class Ready : std::uint8_t { none = 0, read = 1, write = 2, either = 3 };
 
 // A descriptor that the caller's runtime watches; move-only. The descriptor may belong to another
-// library and need not be non-blocking. Each wait checks the descriptor's current state
+// library and need not be non-blocking. Each wait() checks the descriptor's current state
 // (level-triggered), and neither reads nor writes. One caller may wait to read while another caller
 // waits to write. A Watch of a regular file, a directory or /dev/null is always ready.
 class Watch {
@@ -60,8 +60,8 @@ class Watch {
   // Errors: Errc::timed_out, cancelled, closed.
   Result<Ready> wait(Ready what, const Until& until = Until::ambient());
 
-  // Parks until the descriptor becomes ready, unless it has become ready since the watch began, or
-  // since the last call or select case that waited. For Ready::either, works like wait();
+  // Parks until the descriptor becomes ready. Returns at once if it has become ready since the last
+  // wait, or since the watch began if there was no wait. For Ready::either, works like wait();
   // otherwise, makes no system call. A wakeup may be spurious: callers must try to read or write.
   // Errors: Errc::timed_out, cancelled, closed.
   Result<Ready> wait_for_edge(Ready what, const Until& until = Until::ambient());
@@ -70,9 +70,9 @@ class Watch {
   void close() noexcept;
   // Ends the watch and returns the open descriptor; -1 if there is none. No caller may be waiting.
   [[nodiscard]] int release() noexcept;
-  // Returns the watched descriptor; -1 if there is none.
+  // Returns the descriptor's number, even after close(); -1 if the watch is empty.
   [[nodiscard]] int native_handle() const noexcept { return descriptor_; }
-  // Returns the handle for select cases; null if nothing is watched.
+  // Returns the handle for select cases; null if the watch is empty.
   [[nodiscard]] IoHandle* handle() const noexcept { return handle_; }
 
  private:
@@ -99,9 +99,9 @@ template <std::invocable Handler = detail::Nothing>
 }
 
 // A set of descriptors that one caller waits for; a level-triggered epoll. It is intended for
-// libraries that own their sockets (such as libcurl). Owners must remove descriptors before
-// they close them. With Ready::none, only errors and hang-ups are events. Any caller may call any
-// function except wait() at any time.
+// libraries that own their sockets (such as libcurl). Owners must remove descriptors before they
+// close them. With Ready::none, the set reports only errors and hang-ups, each of them once. Any
+// caller may call any function except wait() at any time.
 class WatchSet {
  public:
   struct Event {
@@ -117,7 +117,7 @@ class WatchSet {
   // Errors: std::errc::file_exists; operation_not_permitted for a descriptor that cannot be polled,
   // such as a regular file; Errc::closed; system errors.
   [[nodiscard]] Result<void> add(int descriptor, Ready what, std::uint64_t key) noexcept;
-  // Changes the readiness and the key with which a descriptor was added.
+  // For a descriptor that was added before, changes its key and the readiness to wait for.
   // Errors: std::errc::no_such_file_or_directory if it was not added; Errc::closed; system errors.
   [[nodiscard]] Result<void> change(int descriptor, Ready what, std::uint64_t key) noexcept;
   // Removes a descriptor, which must still be open.
@@ -144,15 +144,15 @@ class SignalSet {
   SignalSet() noexcept = default;
   // Takes the signals of `other`, which is then empty. No caller may be waiting with `other`.
   SignalSet(SignalSet&& other) noexcept;
-  // Restores the previous handling of its own signals as the destructor does. Then takes the
+  // Restores the previous handling of this set's signals, as the destructor does. Then takes the
   // signals of `other` and leaves `other` empty.
   SignalSet& operator=(SignalSet&& other) noexcept;
   // Restores the previous handling of the signals. No caller may be waiting.
   ~SignalSet();
 
   // Begins to record `signals`.
-  // Errors: Errc::no_runtime; Errc::signal_in_use if another set has one of the signals;
-  // invalid_argument for a signal that cannot have a handler (SIGKILL); system errors.
+  // Errors: Errc::no_runtime; signal_in_use if another set has one of `signals` or the list repeats
+  // one; invalid_argument for a number that can have no handler (0, SIGKILL); system errors.
   static Result<SignalSet> watch(std::initializer_list<int> signals);
   // Parks until there is a signal that no wait has returned yet, and returns the one with
   // the lowest number. Only one caller may wait at a time.
@@ -194,8 +194,8 @@ struct CommandOptions {
   // The program's working directory; also the base of a relative program path. If it is empty,
   // the program inherits this process's working directory.
   std::string folder = {};
-  // The calling fiber calls these functions with the program's output as it arrives. They may park.
-  // If one throws, the program is killed. Output for which no function is set goes to the result.
+  // These functions receive the output as it arrives, and may park. If one throws, run_command()
+  // kills the program and rethrows. If one is empty, its output goes to the result.
   std::function<void(std::string_view)> on_output = {};
   std::function<void(std::string_view)> on_errors = {};
 };
@@ -205,13 +205,13 @@ struct CommandResult {
   std::string errors;  // The bytes of the program's standard error.
 };
 
-// Runs a program and collects its output. The first of `arguments` is the program's name, which is
-// looked up in PATH, as in a shell. If `until` ends the wait, the program and its process group are
-// killed; the result then contains the output so far. A program that this process may not kill
-// (sudo, for example) continues; its status is then -1.
+// Runs a program, and collects its output until no process has the pipes open any more. The first
+// of `arguments` is the program's name, which is looked up in PATH, as in a shell. If `until` or an
+// error ends the wait, the program and its process group are killed; the result has the output so
+// far. A program that this process may not kill (such as sudo) continues; its status is then -1.
 // Errors: Errc::timed_out, cancelled, no_runtime; std::errc::file_too_large beyond `most_output`;
-// invalid_argument for no arguments or a NUL; system errors; no_child_process if SIGCHLD is ignored
-// or other code has reaped the program: the output is then complete, but the status is -1.
+// invalid_argument if `arguments` is empty or a string has a NUL; system errors; no_child_process,
+// with the complete output and status -1, if SIGCHLD is ignored or other code reaped the program.
 Result<CommandResult> run_command(const std::vector<std::string>& arguments,
                                   const CommandOptions& options = {},
                                   const Until& until = Until::ambient());
@@ -224,7 +224,7 @@ struct StartOptions {
 
 // Represents a running program and this process's ends of the pipes to it, for interactive or
 // streamed input and output. The program blocks while an output pipe is full. One fiber may write
-// while other fibers read. For all other calls, there may be only one caller at a time.
+// while other fibers read. Only one caller at a time may make other calls.
 class Command {
  public:
   // Makes a Command without a program.
@@ -236,8 +236,8 @@ class Command {
   // Kills the program as kill() does, unless wait() has returned its status.
   ~Command();
 
-  // Starts a program, as run_command() does, with three new pipes. The caller parks for a few
-  // milliseconds, while a thread starts the program.
+  // Starts a program as run_command() does, and connects it to three new pipes. The caller parks
+  // for a few milliseconds, while a thread starts the program.
   // Errors: Errc::no_runtime; std::errc::invalid_argument and system errors as for run_command().
   static Result<Command> start(const std::vector<std::string>& arguments,
                                const StartOptions& options = {});
@@ -254,13 +254,13 @@ class Command {
   // the wait, the program continues.
   // Errors: the same as for wait_process(); also no_child_process if there is no program.
   Result<ExitStatus> wait(const Until& until = Until::ambient());
-  // Kills the program and its process group, and parks until the program has ended. A program that
-  // this process may not kill continues; the destructor closes its pipes. Sends no signal if
+  // Kills the program and its process group, and parks until the program has ended. If the kernel
+  // forbids the kill, the program continues; the destructor closes its pipes. Sends no signal if
   // the program has already been reaped, because another process may have its id by now.
   // Returns: the program's status, with code -1 if it is unknown or if there is no program.
   ExitStatus kill() noexcept;
   // Sends a signal, such as SIGTERM, to the program but not to its process group.
-  // Errors: no_child_process if there is no program; system errors.
+  // Errors: no_child_process if there is no program or it has been reaped; system errors.
   [[nodiscard]] Result<void> signal(int number) noexcept;
   // Returns the process's id, or -1 if there is no program.
   [[nodiscard]] int process() const noexcept { return process_.empty() ? -1 : process_.front(); }
@@ -293,7 +293,7 @@ Result<std::size_t> read_some(Watch& watch, std::span<std::byte> buffer,
 // Errors: system errors and the errors of Watch::wait().
 Result<std::size_t> write_all(Watch& watch, std::span<const std::byte> data,
                               const Until& until = Until::ambient());
-// Writes all of `text`, as the overload above writes bytes.
+// Writes all of `text`. Otherwise does the same as the overload for bytes.
 inline Result<std::size_t> write_all(Watch& watch, std::string_view text,
                                      const Until& until = Until::ambient()) {
   return write_all(watch, std::as_bytes(std::span(text)), until);

@@ -13,7 +13,7 @@ namespace weft {
 // that opened the latch has accessed the object for the last time.
 // Context: fibers and plain threads; arrive_and_wait() and all waits except try_wait() park.
 // Ordering: each count_down() synchronizes with the return of each successful wait.
-// Lifetime: the latch may be destroyed once every wait has returned, even before count_down()
+// Lifetime: the latch may be destroyed once every wait has succeeded, even before count_down()
 // returns.
 class Latch {
  public:
@@ -41,7 +41,7 @@ class Latch {
   [[nodiscard]] bool wait_for(std::chrono::duration<Rep, Period> duration) noexcept {
     return wait_until(Deadline::after(duration));
   }
-  // Calls count_down(), then wait().
+  // Performs count_down() and wait() as one step.
   void arrive_and_wait(std::ptrdiff_t count = 1) noexcept;
 
  private:

@@ -18,9 +18,9 @@ namespace detail {
 
 // Holds the version number of a value, and the callers that wait for a new version. A value is
 // replaced and copied under the lock; the copy neither allocates nor throws.
-// Invariant: a waiter's `amount` is the version that its caller has seen. It is below version_ only
-// while a set() is waking the waiters. A set() wakes only waiters that have not seen its version. A
-// caller that starts to wait meanwhile has already seen that version, and is not woken.
+// Invariant: a waiter's `amount` is the last version that the waiting caller saw. It is below
+// version_ only while a set() wakes the waiters. A set() wakes only waiters that have not seen its
+// version. A caller that starts to wait meanwhile has already seen that version, and is not woken.
 class VersionCore {
  public:
   VersionCore() noexcept = default;
@@ -58,10 +58,10 @@ class VersionCore {
 //   settings.set(read_settings());
 //
 // A set() wakes only callers that wait for a change. No call parks because another call is copying
-// the value. A T that is larger than 64 bytes, or whose copies may throw, is kept on the heap.
+// the value. A T that is larger than 64 bytes, or whose copies or swaps may throw, is kept on the
+// heap.
 // Context: fibers and plain threads; calls whose names begin with wait park.
-// Throws: what copying T throws, if a T is returned; what moving T throws, if a T is passed in;
-// std::bad_alloc for a T that is kept on the heap.
+// Throws: what copies and moves of T throw; std::bad_alloc for a T that is kept on the heap.
 // Ordering: a set() synchronizes with each call that returns its value or a later value.
 // Lifetime: a LatestValue may be destroyed once every call has returned.
 template <class T>
@@ -106,7 +106,7 @@ class LatestValue {
 
   // Parks until `condition` holds for the value, and returns that value. `condition` is called
   // without a lock, first with a copy of the current value, then with copies of newer values.
-  // Throws: also what `condition` throws.
+  // Throws: also what `condition` and moves of it throw.
   template <std::predicate<const T&> Condition>
   [[nodiscard]] T wait(Condition condition) {
     return *wait_until({}, std::move(condition));

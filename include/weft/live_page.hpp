@@ -21,22 +21,22 @@ struct Answer {
 
 // Answers a request for `target`, a path with or without a query:
 //   /            the page, which requests data.json every second
-//   /data.json   metrics, requests, and fibers grouped by spawn location and wait reason
+//   /data.json   metrics, the longest requests, and the 100 largest groups of similar fibers
 //   /metrics     for Prometheus
-//   /fibers      the groups as text; /requests: the longest open requests as text
+//   /fibers      all groups as text; /requests: the longest open requests as text
 //   /fibers.json each fiber: weft::dump::write_json()
-//   /leaks       growing groups of fibers that wait for ten minutes or longer
+//   /leaks       growing groups in which at least 64 fibers wait for ten minutes or longer
 //   /deadlocks   fibers that wait for each other: weft::dump::write_deadlocks()
-//   /stacks      folded stacks of parked fibers: weft::dump::write_folded(), at the same cost
+//   /stacks      folded stacks of parked fibers; costs as much as weft::dump::write_folded()
 //   /heap        folded stacks and the bytes that they have allocated and not freed, if the
 //                allocator has profiles (jemalloc, tcmalloc); also with format=pprof
 //   /trace?seconds=5  records a trace for that time, and returns the output of weft::trace::write()
 //   /profile?seconds=5&format=folded  records weft::profile::processor(), also with format=pprof
-//   /contention, /blocked  as /profile, with weft::profile::contention() and blocked()
-// Other paths get 404, invalid queries 400. If the data cannot be read, the status is 503, and the
-// body gives the reason. Recordings take 0.001 to 60 seconds, 5 by default. A second recording of
-// the same kind gets 409, as does /profile if other code handles SIGPROF. A recording gets 503 if
-// the caller's weft::Context ends first.
+//   /contention, /blocked  like /profile, but with weft::profile::contention() or blocked()
+// Other paths get 404; a wrong `seconds` or `format` gets 400. If the data cannot be read, the
+// status is 503, and the body gives the reason. Recordings take 0.001 to 60 seconds, 5 by default.
+// A second recording of the same kind gets 409, as does /profile if other code handles SIGPROF. A
+// recording gets 503 if the caller's weft::Context ends first.
 // Context: fibers and plain threads; the call blocks the thread while it collects the data. A
 // recording parks the caller.
 [[nodiscard]] Answer answer(std::string_view target);

@@ -26,7 +26,7 @@ struct Distribution {
   std::chrono::nanoseconds max{};
 
   // Returns the duration that `percent` % of all durations do not exceed, accurate to a factor of
-  // 2, or `max` if that duration is above 9 minutes. Returns 0 if no duration was counted.
+  // 2, or `max` if that duration is in the last bucket. Returns 0 if no duration was counted.
   [[nodiscard]] std::chrono::nanoseconds percentile(double percent) const noexcept;
 };
 
@@ -48,7 +48,7 @@ struct WorkerMetrics {
   std::uint64_t timers = 0;     // The number of waits that the worker ended at their deadline.
   std::uint64_t sleeps = 0;     // How often the worker went to sleep.
   std::uint64_t wakeups = 0;    // How often the worker was woken for new work.
-  std::size_t queued = 0;       // Runnable fibers in the worker's queue now.
+  std::size_t queued = 0;       // An estimate of the runnable fibers in the worker's queue.
 };
 
 struct ParkedFibers {
@@ -71,8 +71,8 @@ struct RuntimeMetrics {
   std::uint64_t parked_for_hour = 0;
   // False if the fibers were not counted, because another caller held their list for 0.1 s.
   bool is_counted = true;
-  // Both fields sample about a thousand fibers per second on each worker. The latency is the time
-  // for which a fiber is runnable before it runs. The run time is the time until its next switch.
+  // Each worker samples about 1000 fibers per second for both fields. The latency is the time for
+  // which a fiber is runnable before it runs. The run time is the time until its next switch.
   Distribution scheduling_latency;
   Distribution run_time;
 };
@@ -112,7 +112,7 @@ struct Family {
 struct Reading {
   std::vector<RuntimeMetrics> runtimes;  // Sorted from oldest to newest.
   std::vector<PoolMetrics> pools;        // Named pools, in the order of their creation.
-  // The families that weft-posix, each http::Server, and each net::Server with a name report.
+  // The metrics of weft-posix, of each http::Server, and of each net::Server that has a name.
   std::vector<Family> families;
 };
 

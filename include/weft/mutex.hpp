@@ -10,26 +10,26 @@ namespace weft {
 // requirements, so std::unique_lock and std::scoped_lock work. It is not recursive. A fiber may
 // lock it on one thread and unlock it on another thread.
 // Context: fibers and plain threads; lock(), try_lock_until() and try_lock_for() park.
-// Ordering: unlock() synchronizes with the next lock().
+// Ordering: unlock() synchronizes with the next call that locks the mutex.
 // Lifetime: the last caller to lock and unlock the mutex may destroy it.
 // Fairness: waiters are woken in FIFO order. Running callers may take a free mutex first. A woken
-// waiter that finds it locked rejoins at the head of the queue; an unlock() then passes it on.
+// waiter that finds it locked rejoins at the queue's head; a later unlock() hands it the mutex.
 // Invariants
 //   I1  The mutex has no owner if and only if state_ is 0 or has kOpen set. While it has an owner,
 //       state_ is kLocked, with or without kWaiters; in unlock(), state_ may be kWaiters alone.
 //   I2  Under waiters_lock_, kWaiters is set whenever the list is not empty. The flag may stay set
 //       after the list has become empty; the next unlock() then checks the list.
 //   I3  The last caller to lock and unlock the mutex may destroy the mutex. After an unlock() has
-//       freed the mutex without waking a waiter, it does not access the mutex again.
-//       Unchecked: no assertion can observe the absence of an access.
+//       freed the mutex without waking a waiter, it does not access the mutex again. Not asserted,
+//       because no assertion can detect that an access does not occur.
 //   I4  While base::notes_lock_owners() is true, each new owner stores its number in owner_, under
-//       waiters_lock_. While a waiter is in the list, owner_ names the owner, or is 0 until the
-//       next owner has stored its number. Unchecked: a wrong owner_ only affects deadlock reports.
+//       waiters_lock_. While a waiter is in the list, owner_ is the owner's number, or 0 if a new
+//       owner has not stored it yet. Not asserted, because a wrong owner_ affects only reports.
 // An unlock() subtracts kLocked without a check for waiters. If there are waiters, state_ is then
 // kWaiters, and the mutex still belongs to the caller. It would be cheaper to free the mutex with a
 // store and then check for waiters, but the mutex might be destroyed before the check.
 // Order
-//   [mutex]  unlock() subtracts kLocked or sets kOpen (release) -> lock() sets kLocked (acquire):
+//   [mutex]  unlock() makes the mutex free (release) -> lock() sets kLocked (acquire):
 //            the new owner then sees all writes of earlier owners.
 class WEFT_LOCK("mutex") Mutex {
  public:

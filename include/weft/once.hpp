@@ -19,8 +19,8 @@ namespace weft {
 // Lifetime: a Once may be destroyed once every call() has returned.
 // Invariant: running_ is set while some caller is running its function or is about to run it.
 // Order
-//   [done]  finish() stores done_ (release) -> done_hint() loads it (acquire): its caller then sees
-//           the effects of the function.
+//   [done]  finish() stores done_ (release) -> done_hint() loads it (acquire): the caller of
+//           done_hint() then sees the effects of the function.
 class Once {
  public:
   Once() noexcept = default;

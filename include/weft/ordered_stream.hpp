@@ -30,13 +30,13 @@ namespace weft {
 // Concurrently runs tasks that return an R. Passes the results to one function, the sink, in the
 // order in which the tasks were submitted. The sink runs in its own fiber. A task is in progress
 // until its result has been delivered; at most `limit` tasks are in progress at once. An exception
-// from a task or the sink cancels the stream's context and drops all later results.
+// from a task or the sink cancels the stream's context, and drops the results of later tasks.
 //
 // A stream with a FiberPool runs its tasks, but not the sink, in the pool; the pool must outlive
 // the stream. If the pool drops an accepted task, the stream reports std::errc::operation_canceled
-// as the task's exception. While a pool's task waits in submit() or finish(), other tasks can use
-// its slot. A stop request to the pool cancels the stream's context if a running task of the stream
-// takes that context or a token.
+// as the task's exception. By default, other tasks can use the slot of a pool's task that waits in
+// submit() or finish(). A stop request to the pool cancels the stream's context if a running task
+// of the stream has a parameter for that context or a stop token.
 // Context: fibers and plain threads; only one caller at a time may submit or finish. All submit
 // functions, finish(), finish_until() and the destructor park.
 // Ordering: submit() synchronizes with the start of its task. The end of the task synchronizes with
@@ -55,7 +55,7 @@ class OrderedStream {
   template <std::invocable<R> Sink>
   OrderedStream(FiberPool& pool, std::size_t limit, Sink sink, const SpawnOptions& fibers = {})
       : OrderedStream(detail::group_pool(pool), limit, std::move(sink), fibers) {}
-  // Drops undelivered results, and waits for running tasks.
+  // Drops undelivered results, and waits for all tasks and for the sink.
   ~OrderedStream() {
     // Relaxed: if the deliverer sees the store late, it just delivers more results.
     is_abandoned_.store(true, detail::relaxed);
@@ -70,8 +70,8 @@ class OrderedStream {
   // while `limit` tasks are in progress. If the pool is full, submit() acts as the pool's on_full
   // specifies; submit_until() parks if it has a deadline or a stop token. The stream refuses tasks
   // with Errc::closed after finish(), and with Errc::cancelled after an exception or a cancel().
-  // The pool refuses tasks as in FiberPool::submit(). A refused task is unchanged, unless moving it
-  // may throw.
+  // The pool refuses tasks as in FiberPool::submit(). A refused task stays unchanged if its type is
+  // nothrow-movable.
   // Throws: whatever go() throws.
   template <class F>
   Accepted submit(F&& task) {
@@ -87,13 +87,13 @@ class OrderedStream {
   }
   // Submits a task to the stream's pool, with options as for TaskGroup::spawn(). If a stop request
   // or deadline drops the task, the stream reports operation_canceled as the task's exception.
-  // Throws: whatever TaskGroup::spawn() throws.
+  // Throws: std::invalid_argument if there is no pool; whatever FiberPool::submit() throws.
   template <class F>
   Accepted submit(const SubmitOptions& options, F&& task) {
     return submit_until(options, {}, std::forward<F>(task));
   }
   // Works like submit(), but returns Errc::timed_out or cancelled if `until` ended the wait.
-  // Throws: whatever TaskGroup::spawn() throws.
+  // Throws: std::invalid_argument if there is no pool; whatever FiberPool::submit() throws.
   template <class F>
   Accepted submit_until(const SubmitOptions& options, const Until& until, F&& task) {
     if (!pool_) {
@@ -108,7 +108,7 @@ class OrderedStream {
   }
 
   // Refuses later tasks, and parks until every result has been delivered or dropped.
-  // Throws: the first exception, in the order of submission, that a task or the sink has thrown.
+  // Throws: in the first call, the first exception (in submission order) of a task or the sink.
   void finish() {
     if (finish_until({}) && deliverer_.joinable()) deliverer_.join();
   }
@@ -242,7 +242,7 @@ class OrderedStream {
       }
     }
     place.keep();
-    // At most `limit` tasks hold places, and the channel has room for all, so send() never parks.
+    // At most `limit` tasks hold places, and the channel has room for each, so send() never parks.
     (void)in_order_.send(std::move(pending));
     return {};
   }

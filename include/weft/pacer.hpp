@@ -37,8 +37,8 @@ class Pacer {
 
   // Parks until the caller may pass.
   void next() noexcept { (void)next_until({}); }
-  // Waits as next() does; returns false if `until` ended the wait. The next waiter may then pass
-  // in the caller's place.
+  // Waits as next() does. If `until` ends the wait, returns false; the next waiter may then pass
+  // when this caller would have passed.
   [[nodiscard]] bool next_until(const Until& until) noexcept {
     if (!turn_.try_acquire_until(until)) return false;
     const Return returned{turn_};
@@ -65,7 +65,7 @@ class Pacer {
     };
   }
 
-  // Lets no caller through until resume(). The pause counts toward the spacing.
+  // Lets no caller through until resume(). The time in the pause counts toward the spacing.
   void pause() noexcept { open_.reset(); }
   // Ends a pause; waiters then pass one by one, at least `spacing` apart.
   void resume() noexcept { open_.set(); }

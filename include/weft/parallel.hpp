@@ -29,12 +29,12 @@ namespace weft {
 
 struct ParallelOptions {
   // The largest number of concurrent steps. 0: the pool's capacity or, without a pool, the number
-  // of workers. That number suits steps that compute; steps that wait need more.
+  // of workers. The number of workers suits steps that compute; steps that wait need more.
   std::size_t max_running = 0;
   // The number of elements that a fiber takes at a time. 0: one element if `max_running` is given,
   // otherwise 1/8 of a fiber's equal share, so that all fibers end at about the same time.
   std::size_t grain = 0;
-  // The stack size and the name of the fibers that run a loop without a pool.
+  // The options of the fibers that run a loop without a pool.
   SpawnOptions fibers = {};
 };
 
@@ -68,7 +68,7 @@ void run_in_parallel(const LoopPool& where, std::size_t count, const ParallelOpt
   const std::size_t runs = count / grain + (count % grain != 0 ? 1 : 0);
   Atomic<std::size_t> next{0};
   Atomic<std::size_t> done{0};
-  // If the caller is a pool task, it gives its slot back while a step waits for that task's pool.
+  // If the caller is a task of a pool, it gives its slot back while a step waits for that pool.
   LocalNode* const task = where.pool ? nullptr : BehalfScope::task_of_caller();
   TaskGroup group(where.pool, {.fibers = options.fibers});
   StopRegistration<CancelContext> stop;
@@ -95,7 +95,7 @@ void run_in_parallel(const LoopPool& where, std::size_t count, const ParallelOpt
   // Every step has run, even if the pool has dropped tasks.
   if (done.load(relaxed) == runs) return;
   group.join();
-  // No step has thrown, because join() returned. Some steps have not run, so the context has ended.
+  // join() rethrew nothing, so no step threw. If steps were skipped, the context has ended.
   group.context().throw_if_over();
 }
 
@@ -141,15 +141,15 @@ concept MappingOf = StepOver<F, Range> &&
 // caller's context (context.hpp) ends, the other fibers only finish the elements that they have
 // taken. If a task of a pool calls for_each(), a step may wait for that pool, because the task then
 // gives its slot back. A step must not wait for the end of that task.
-// Throws: the first exception that a step throws; if the context ends, its cause (std::system_error
-// if there is none); whatever go() throws.
+// Throws: the first exception of a step; whatever go() throws; if steps are skipped because the
+// context has ended, the context's cause, or std::system_error if it has none.
 template <detail::IndexedRange Range, detail::StepOver<Range> Step>
 void for_each(Range&& range, Step step, const ParallelOptions& options = {}) {
   detail::call_for_each({}, range, step, options);
 }
-// Runs the steps in tasks of `pool`. The first task is submitted as on_full specifies; if the pool
-// refuses later tasks, fewer tasks run. A caller that is a task of the pool frees its slot while it
-// waits for the steps.
+// Runs the steps in tasks of `pool`. Each task is submitted as on_full specifies; if the pool
+// refuses a task after the first, fewer tasks run. A caller that is a task of the pool frees its
+// slot while it waits for the steps.
 // Throws: also std::system_error with the pool's error if the pool refuses the first task.
 template <detail::IndexedRange Range, detail::StepOver<Range> Step>
 void for_each(FiberPool& pool, Range&& range, Step step, const ParallelOptions& options = {}) {
@@ -166,7 +166,7 @@ void for_each(FiberPool& pool, const SubmitOptions& submit_options, Range&& rang
 }
 
 // Runs the steps as for_each() does, and returns all results in the order of the elements.
-// Throws: whatever for_each() throws.
+// Throws: whatever for_each() throws, and what moving a result throws.
 template <detail::IndexedRange Range, detail::MappingOf<Range> Step>
 [[nodiscard]] auto transform(Range&& range, Step step, const ParallelOptions& options = {}) {
   return detail::results_of({}, range, step, options);

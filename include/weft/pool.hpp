@@ -35,13 +35,14 @@ namespace weft {
 // in the order of acceptance, unless SubmitOptions or OnFull::caller_runs change it. A task that
 // waits on its own pool frees its slot (release_when_blocked), so tasks that it waits for can run.
 //
-// A task that accepts a std::stop_token receives one. close(Close::cancel) and PoolTask::cancel()
-// request a stop through it. Without options, a pool allocates memory for a nothrow-movable
-// callable of up to 32 bytes only in the async functions, in run_until(), and for the first token.
-// Context: fibers, tasks of this pool and plain threads. run(), join(), the wait functions, the
-// destructor, and all functions that submit tasks, except the try_ functions, park.
+// A task that accepts a std::stop_token receives one. close(Close::cancel), PoolTask::cancel(),
+// SubmitOptions and run_until() request a stop through it. Without options, a nothrow-movable
+// callable of up to 32 bytes (24 with a token) needs no allocation, except in async functions and
+// run_until(). The pool's first stop token needs one.
+// Context: fibers, tasks of this pool and plain threads. These functions park: run(), join(), the
+// wait functions, the destructor, and all functions that submit tasks except the try_ functions.
 // Throws: join() and the wait functions throw std::system_error if a task of the pool calls them
-// (std::errc::resource_deadlock_would_occur). Functions that submit tasks throw as submit() does.
+// (resource_deadlock_would_occur); join() also in on_tick. Submissions throw as submit() does.
 // Ordering: submit() synchronizes with the start of its task. The end of the task synchronizes with
 // the return of each call that waits for the task.
 // Lifetime: the pool may outlive the Runtime. The Runtime's destructor waits until the pool's tasks
@@ -49,10 +50,9 @@ namespace weft {
 class FiberPool : private detail::WrongPoolCalls {
  public:
   // Opens the pool.
-  // Throws: std::invalid_argument (what() names the invalid option); whatever weft::go() throws.
+  // Throws: std::invalid_argument (what() names the option), std::bad_alloc, std::system_error.
   explicit FiberPool(PoolOptions options = {});
-  // A pool cannot be copied or moved. With a const parameter, g++ would reject pool({})
-  // as ambiguous, because the braces could then also be a FiberPool.
+  // Neither copyable nor movable. With a const parameter, g++ would reject pool({}) as ambiguous.
   FiberPool(FiberPool&) = delete;
   FiberPool& operator=(const FiberPool&) = delete;
   // Calls close(Close::drain), then join(). If tasks are still running after 5 s, lists fibers
@@ -63,8 +63,8 @@ class FiberPool : private detail::WrongPoolCalls {
   template <class F>
   using TaskOf = PoolTask<detail::PoolResult<std::decay_t<F>&>>;
 
-  // Submits a callable to be run once. Each function accepts SubmitOptions as its first argument.
-  // The _until functions also take an Until, before the callable:
+  // Submits a callable to be run once. SubmitOptions may be the first argument, except in calls
+  // that take iterators. The _until functions take an Until before the callable. The functions:
   //   submit        acts as on_full specifies if there is no room
   //   try_submit    never parks
   //   submit_until  parks until there is room or `until` ends the wait, regardless of on_full
@@ -72,12 +72,12 @@ class FiberPool : private detail::WrongPoolCalls {
   //   submit_bulk   submits each callable of a range, in order
   //   async         submits, and returns a handle for the result; run() waits for the result
   //
-  // A refusal returns the error closed, full, timed_out, cancelled, too_many_waiting, empty_task,
-  // too_heavy, or the reason why no worker could start (no_runtime, too_many_fibers,
-  // std::errc::not_enough_memory). A refused callable is unchanged, unless moving it may throw.
-  // Memory is allocated for a callable of more than 32 bytes, as in go(). For tasks with options,
-  // the pool keeps up to 256 objects for reuse; a stop token or a timeout always needs memory.
-  // `until`, the task's deadline and a stop request for the task end the wait for room.
+  // For a refused task, the error is closed, full, timed_out, cancelled, too_many_waiting,
+  // empty_task or too_heavy. If no worker can start or the queue cannot grow, it is no_runtime,
+  // too_many_fibers or std::errc::not_enough_memory. A refused callable is unchanged, unless moving
+  // it may throw. Memory is allocated for a callable of more than 32 bytes, as in weft::go(). The
+  // pool reuses up to 256 objects for tasks with options; a stop token or a timeout always needs
+  // memory. `until`, the task's deadline and a stop request for the task end the wait for room.
   // Throws: whatever a copy or move of the callable throws; std::bad_alloc if memory is exhausted;
   // std::invalid_argument if an option is invalid (what() names it).
   template <detail::PoolCallable F>
@@ -119,9 +119,9 @@ class FiberPool : private detail::WrongPoolCalls {
     check(submit(options, std::forward<F>(callable)));
   }
 
-  // Submits each callable of a range. Without options, locks the pool once per 16 tasks. Moves
-  // the callables of an rvalue container or of move iterators, and moves refused callables back;
-  // copies all other callables. If a copy or move throws, earlier tasks may have been accepted.
+  // Submits each callable of a range. Without options, often locks the pool only once per 16 tasks.
+  // Copies callables, or moves them from an rvalue container or move iterators. Moves refused ones
+  // back for multi-pass iterators. If a copy or move throws, earlier tasks may already be accepted.
   // Returns: the first refusal as `error`, and the number of tasks accepted before it as `value`.
   template <std::input_iterator Iterator, std::sentinel_for<Iterator> End>
   requires detail::PoolCallable<std::iter_value_t<Iterator>> Result<std::size_t> submit_bulk(
@@ -182,11 +182,10 @@ class FiberPool : private detail::WrongPoolCalls {
     return entry().start(options, Room::now, {}, std::forward<F>(callable));
   }
 
-  // Runs `callable` on a worker, in the caller's context, parks until it ends, and returns its
-  // result. The call does not allocate. A caller that is a task of the pool passes its slot to a
-  // new fiber for `callable`, if no task is queued and no worker is free.
-  // Throws: the exception of `callable`; what async() throws; what PoolTask::get() throws if the
-  // pool drops the task.
+  // Runs `callable` as a task in the caller's context, parks until it ends, and returns its result.
+  // The call allocates no memory for `callable`. A caller that is a task of the pool may pass its
+  // slot to a new fiber for `callable`, if no task is queued and no worker is free.
+  // Throws: what `callable` or async() throws; what PoolTask::get() throws if the task is dropped.
   template <detail::PoolCallable F>
   auto run(F&& callable) -> detail::PoolResult<F&> {
     return entry().run(callable);
@@ -200,7 +199,7 @@ class FiberPool : private detail::WrongPoolCalls {
   // Works like run(), but `until` may end the wait for the result, and any wait for room that
   // on_full specifies. The call then returns an empty optional, or false if the task has no result.
   // A task that has not begun by then never runs. A running task receives a stop request and
-  // continues without the caller. The task therefore owns its callable, and the call allocates.
+  // continues without the caller. It may outlive the caller, so it owns its callable.
   template <detail::PoolCallable F>
   [[nodiscard]] auto run_until(const Until& until, F&& callable) {
     return entry().in_time(until,
@@ -233,12 +232,12 @@ class FiberPool : private detail::WrongPoolCalls {
   // that has freed its slot for a wait may have to wait for resume(), too. resume() and close() end
   // the pause; pause() has no effect on a closed pool.
   void pause() noexcept;
-  // Lets tasks start again, in the order of acceptance.
+  // Lets tasks start again, in the order of acceptance, unless a PauseScope pauses the pool.
   void resume() noexcept;
   // Returns whether the pool is paused; may be stale.
   [[nodiscard]] bool is_paused_hint() const noexcept;
   // Parks until no task is running, and returns true. Returns false at once if the pool is not
-  // paused, or when the pause ends. A task that waits for an unstarted task counts as running.
+  // paused, and later if the pause ends. A task that waits for an unstarted task counts as running.
   bool wait_paused() { return wait_paused_until({}); }
   // Waits as wait_paused() does; also returns false if `until` ended the wait.
   [[nodiscard]] bool wait_paused_until(const Until& until);
@@ -250,13 +249,13 @@ class FiberPool : private detail::WrongPoolCalls {
   void resize(std::size_t capacity);
   // Returns the last capacity set by resize() or the constructor.
   [[nodiscard]] std::size_t capacity() const noexcept;
-  // Returns the number of slots that no running or accepted task needs; may be stale.
+  // Returns how many slots the accepted tasks leave free in the pool and each parent; may be stale.
   [[nodiscard]] std::size_t available_hint() const noexcept;
 
-  // Stops accepting tasks; callers parked in submit get Errc::closed. After close(discard) has
-  // returned, no task starts. A task starts when a worker takes it; stats() then counts it in
-  // `busy`. Its first instruction may execute slightly later. close() ends a pause, so a drain runs
-  // the queued tasks. close() may be called again, for example to discard after a drain.
+  // Stops accepting tasks, also in sub-pools; callers parked in submit get Errc::closed. After
+  // close(discard) has returned, no task starts. A task starts when a worker takes it; stats() then
+  // counts it in `busy`. The task's code may run slightly later. close() ends a pause, so a drain
+  // runs the queued tasks. close() may be called again, for example to end a drain.
   void close(Close mode) noexcept;
   // Parks until the pool has been closed and its fibers no longer use the pool.
   void join() { (void)join_until({}); }
@@ -264,12 +263,13 @@ class FiberPool : private detail::WrongPoolCalls {
   [[nodiscard]] bool join_until(const Until& until);
   // Returns whether the pool is closed; may be stale because of reopen().
   [[nodiscard]] bool is_closed_hint() const noexcept;
-  // Returns the token that tasks receive, so that a task can pass it to work that it starts
-  // elsewhere. After close(Close::cancel) and reopen(), the token is new; earlier tasks keep the
-  // old token. Takes the pool's lock briefly. Returns an empty token if memory is exhausted.
+  // Returns the token through which close(Close::cancel) stops tasks. A task can pass it to work
+  // that it starts elsewhere. After close(Close::cancel) and reopen(), the token is new; earlier
+  // tasks keep the old one. Locks the pool briefly. Returns an empty token if memory is exhausted.
   [[nodiscard]] std::stop_token stop_token() const noexcept;
-  // Accepts tasks again unless a parent is closed. A running drain continues; counters are kept.
-  // Throws: with prestart, prealloc or on_tick, whatever go() throws; the pool is open even then.
+  // Reopens, unless a parent is closed or `stop` was requested. Tasks that an earlier
+  // close(Close::drain) left in the queue still run, and the counters keep their values.
+  // Throws: with prestart, prealloc or on_tick, std::system_error; the pool is open even then.
   void reopen();
 
   // Returns a consistent snapshot of the counters and gauges. Takes the pool's lock briefly.

@@ -26,7 +26,7 @@ struct TaskInfo {
 
 // Receives the exceptions of a pool's tasks. The handler is a callable that takes an exception_ptr
 // and a TaskInfo, or only an exception_ptr. An empty ExceptionHandler handles no exceptions.
-// Context: plain value; calling it parks, throws and synchronizes as calling the handler does.
+// Context: plain value. Calling an ExceptionHandler has the same effects as calling its handler.
 class ExceptionHandler {
  public:
   ExceptionHandler() noexcept = default;

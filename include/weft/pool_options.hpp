@@ -19,12 +19,13 @@ class FiberPool;
 
 // Selects what submit() does if every slot and every place in the queue is in use.
 enum class OnFull : std::uint8_t {
-  block,        // Park until there is room, in FIFO order.
+  block,        // Park until there is room. FIFO, except for tasks whose keys are in use.
   reject,       // Return Errc::full.
-  caller_runs,  // Run the task in the call to submit(), where it needs no slot.
-  drop_oldest,  // Drop the task that has been queued longest, as Close::discard does. Drop several
-                // for a heavy task. Callers parked in submit_until() do not get the freed room.
-                // Return Errc::full if drops cannot free enough room, as after a resize().
+  caller_runs,  // Run the task in submit() without a slot; block if paused or the task has a key.
+  drop_oldest,  // Drop the task that has been queued longest, as Close::discard does, or several if
+                // the new task is heavy. If tasks that wait for keys fill the queue, another such
+                // task replaces the oldest. Callers parked in submit_until() do not get the freed
+                // room. Return Errc::full if drops cannot free enough room, as after a resize().
 };
 
 // Selects what close() does with accepted tasks that have not started.
@@ -37,10 +38,9 @@ enum class Close : std::uint8_t {
 // Selects which idle worker gets the next task. The worker that has been idle longest always
 // retires first.
 enum class WakeOrder : std::uint8_t {
-  lifo,  // The worker used most recently: its stack is in the CPU cache. The others can retire.
+  lifo,  // The worker used most recently: its stack may be in the CPU cache. The others can retire.
   // The worker that has been idle longest, so the pool uses all workers in turn. This order suits
-  // workers that hold, for example, a connection that must not stay unused for long. A worker
-  // retires only if it gets no task within `idle_timeout`.
+  // workers that hold, for example, a connection that must not stay unused for long.
   fifo,
 };
 
@@ -56,7 +56,7 @@ struct Tick {
 namespace detail {
 
 // Returns how many processors the affinity and the cgroup's quota allow. Reads both limits only
-// once. Without WEFT_WORKERS, a Runtime has this number of workers by default.
+// once. A Runtime reads them again for its default number of workers.
 [[nodiscard]] std::size_t processors() noexcept;
 
 }  // namespace detail
@@ -66,9 +66,9 @@ struct PoolOptions {
   std::size_t capacity = detail::processors();
   // Selects when workers start.
   GrowPolicy grow = GrowPolicy::on_demand();
-  // The number of workers that never retire, even if they are idle. At most `capacity`.
+  // The number of workers that idle_timeout does not retire. At most `capacity`.
   std::size_t min_workers = 0;
-  // Whether the constructor and reopen() start `min_workers` (at least 1) at once, not on demand.
+  // Whether the constructor and reopen() start `min_workers` (required: at least 1) at once.
   bool prestart = false;
   // Whether the constructor and reopen() allocate the queue for all tasks that can be accepted.
   // `capacity` + `queue_capacity` may then be at most 1048576. The option allocates no workers.
@@ -80,25 +80,25 @@ struct PoolOptions {
   // The maximum number of callers parked in submit; further callers get Errc::too_many_waiting. At
   // least 1. Must not be set with OnFull::reject.
   std::size_t max_blocked = kUnlimited;
-  // Whether a task frees its slot while it waits for its own pool (in submit(), run(), a PoolTask
-  // or a group). If false, the user must prevent the deadlock in which all slots hold tasks that
-  // wait for unstarted tasks.
+  // Whether a task frees its slot while it waits for its own pool, for example in submit() or
+  // run(), or for a PoolTask or a group. If false, the user must prevent the deadlock in which all
+  // slots hold tasks that wait for unstarted tasks.
   bool release_when_blocked = true;
   WakeOrder wake_order = WakeOrder::lifo;
   // A worker retires once it has been idle for one to two times this period. While the workers'
   // runtime is being destroyed, the workers retire within 20 ms; the pool may outlive the runtime.
   std::chrono::nanoseconds idle_timeout = std::chrono::seconds(1);
   // Receives each exception that a submitted task throws, and optionally a TaskInfo, before the
-  // slot is freed. Several workers may call it at once. If it is empty or throws, the logger gets a
-  // line. An exception in run(), or in async() with a handle, goes to the waiting caller.
+  // slot is freed. Several workers may call it at once. If it is empty or throws, the pool logs the
+  // exception. An exception in run(), or in async() with a handle, goes to the waiting caller.
   ExceptionHandler on_exception = {};
   // Receives each line of the pool's log, without the line end. Several workers may call it at
   // once; each keeps its slot during the call. If it is empty or throws, the line goes to stderr.
   std::function<void(std::string_view)> logger = {};
   // Receives statistics in a fiber of the pool, one call at a time, until the pool is closed and
   // its tasks have ended. The last call receives the final statistics, and join() waits for this
-  // call. Within `call`, join() throws as it does in a task. If `call` throws, the logger gets a
-  // line. If on_tick is set, the constructor and reopen() also throw what weft::go() throws.
+  // call. A join() in `call` throws, as in a task of the pool. If `call` throws, the pool logs the
+  // exception. If on_tick is set and its fiber cannot start, the constructor and reopen() throw.
   Tick on_tick = {};
   // Whether FiberPool::timings() measures how long tasks wait and run. If true, the pool reads the
   // clock three extra times for each task.

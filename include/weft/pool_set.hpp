@@ -13,13 +13,13 @@ namespace weft {
 
 // Selects how a PoolSet chooses the pool for a task.
 enum class Balance : std::uint8_t {
-  round_robin,  // Each pool in turn.
-  least_tasks,  // The pool with the fewest running, queued and waiting tasks.
+  round_robin,  // Each pool in turn. Skips pools without a free slot, unless no pool has one.
+  least_tasks,  // The pool with the smallest sum of busy, released, queued and blocked (PoolStats).
 };
 
-// Divides tasks among several pools with the same options. Each pool is an ordinary FiberPool with
-// its own lock, queue and workers. A task stays in its pool, even if another pool later has a free
-// slot.
+// Divides tasks among several pools with the same options. Each pool is an ordinary FiberPool;
+// without a parent, it has its own lock, queue and workers. A task stays in its pool, even if
+// another pool later has a free slot.
 //
 //   PoolSet pools(10, {.capacity = 5'000}, Balance::least_tasks);
 //   if (pools.submit(task)) ...
@@ -84,8 +84,8 @@ class PoolSet : private detail::WrongPoolCalls {
   void close(Close mode) noexcept {
     for (FiberPool& pool : pools_) pool.close(mode);
   }
-  // Parks until every pool has been closed and the fibers of all pools have ended.
-  // Throws: whatever wait_idle() throws.
+  // Parks until every pool has been closed and is no longer used by its fibers.
+  // Throws: whatever FiberPool::join() throws.
   void join() {
     for (FiberPool& pool : pools_) pool.join();
   }

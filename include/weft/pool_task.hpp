@@ -13,10 +13,10 @@ class PoolEntry;
 }  // namespace detail
 
 // Refers to a task that FiberPool::async() started. If the handle is destroyed, the task continues.
-// If a task of the same pool waits through the handle, the waiting task frees its slot. The waiting
-// task continues only when it has a slot again, which may be after the wait's deadline.
+// If a waiter is a task of the same pool, it frees its slot meanwhile (release_when_blocked). It
+// continues only when it has a slot again, which may be after the deadline.
 // Context: fibers and plain threads; waits and get() park. ready(), waits and cancel() may be
-// called concurrently; no other call may run during get() or the destructor.
+// called concurrently; no other call may run during get(), a move or the destructor.
 // Ordering: the end of the task synchronizes with the return of calls that wait for it.
 template <class R>
 class PoolTask {
@@ -29,13 +29,13 @@ class PoolTask {
     std::swap(job_, other.job_);
     return *this;
   }
-  // Drops the result, but does not stop the task. Its later exception goes to on_exception.
+  // Drops the result; the task continues. If the task throws later, the pool calls on_exception.
   ~PoolTask() {
     if (job_ != nullptr) job_->release_reference();
   }
 
-  // Returns whether the handle has a task: false for a default-constructed handle, after get() and
-  // after a move. All other calls require valid().
+  // Returns whether the handle has a task. It has none if it was default-constructed, after get(),
+  // and after a new handle took its task. All other calls except job() require valid().
   [[nodiscard]] bool valid() const noexcept { return job_ != nullptr; }
   // Returns whether the task has ended or was cancelled. If so, waits do not park.
   [[nodiscard]] bool ready() const noexcept { return job_->ready(); }
@@ -46,7 +46,7 @@ class PoolTask {
     return job_->wait_until(until);
   }
   // Waits for the task and returns its result; the handle is then invalid.
-  // Throws: the task's exception, or std::system_error (std::errc::operation_canceled, timed_out).
+  // Throws: what the task or a move of its result throws; std::errc::operation_canceled, timed_out.
   R get() {
     wait();
     const PoolTask last(std::move(*this));
@@ -68,8 +68,8 @@ class PoolTask {
   detail::PoolOutcome<R>* job_ = nullptr;
 };
 
-// Makes a select case that is ready once the task has ended or was cancelled. With an invalid
-// handle, the case is never ready. If a task of the same pool selects, it frees its slot meanwhile.
+// Makes a select case that is ready once the task has ended or been cancelled. With an invalid
+// handle, the case is never ready. A task of the same pool frees its slot while its select waits.
 // Context, Throws: the same as for on_stop().
 template <class R, std::invocable Handler = detail::Nothing>
 [[nodiscard]] auto on_done(PoolTask<R>& task, Handler handler = {}) {

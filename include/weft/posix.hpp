@@ -31,21 +31,21 @@ struct ScopeOptions {
   Locks locks = Locks::strict;
 };
 
-// While a Scope exists, blocking calls to the C library, by any library, park the calling fiber. It
-// intercepts these calls: reads and writes on sockets and pipes, connect, accept, poll, select,
-// epoll_wait, sleeps, waitpid, getaddrinfo, gethostbyname, file opens and reads, fsync, and waits
-// on pthread condition variables and POSIX semaphores. The fiber stays on its thread, as with
-// this_fiber::Pin, and has its own values for pthread keys. this_fiber::until() can end a call with
+// While a Scope exists, most blocking calls to the C library, by any library, park the fiber that
+// makes them (docs/posix.md): reads and writes on sockets and pipes, connect, accept, poll, select,
+// epoll_wait, sleeps, waitpid, name lookups, file opens and reads, fsync, and waits on pthread
+// condition variables and POSIX semaphores. The fiber stays on its thread, as with this_fiber::Pin,
+// and has its own values for pthread keys. this_fiber::until() can end most of the calls with
 // ETIMEDOUT or ECANCELED. In a NoSwitch scope, or if the fiber holds a pthread lock without
-// Locks::carry, a call blocks the worker, and report() counts it. Scopes nest; if any of them has
-// Locks::carry, it applies in all. A scope on a plain thread has no effect.
+// Locks::carry (except the mutex of a condition wait), a call blocks the worker, and report()
+// counts it. Scopes nest; Locks::carry in one applies to all. Scopes do not affect plain threads.
 // Context: the fiber or plain thread that makes a Scope must destroy it; the destructor may park.
 // Ordering: intercepted calls synchronize as they do on plain threads.
 class Scope {
  public:
   // Begins the scope.
   // Throws: std::bad_alloc; std::system_error (std::errc::not_supported) under the thread
-  // sanitizer, or if the link order prevents the interception of the calls.
+  // sanitizer, or if link order or hidden symbols prevent the interception.
   Scope() : Scope(ScopeOptions{}) {}
   explicit Scope(const ScopeOptions& options);
   // Ends the scope. The outermost scope destroys the pthread keys' values, and may park.
@@ -78,7 +78,7 @@ template <class F>
 // The BlockedCalls::reason of calls that this library does not intercept, such as stdio calls.
 inline constexpr std::string_view kNotIntercepted = "not intercepted";
 
-// Describes calls that blocked their worker: calls to one function from one call site in a Scope.
+// Counts the calls to one function, from one place, that blocked workers for the same reason.
 // Context: plain value.
 struct BlockedCalls {
   std::string call;    // The name in the C library, such as "recv".
@@ -92,7 +92,7 @@ struct BlockedCalls {
 // Returns the calls that have blocked workers in this process, in descending order of total time.
 // Includes calls that are not intercepted if they last for at least RuntimeOptions::stall. With
 // WEFT_POSIX_SYSTEM_CALLS=1 in the environment, includes every such call that blocks (a diagnostic
-// mode, docs/posix.md). Such calls have no name under a sanitizer, or if stall_calls is false.
+// mode, docs/posix.md). Their names are "unknown" under a sanitizer or if stall_calls is false.
 // Context: fibers and plain threads; does not park.
 // Throws: std::bad_alloc.
 [[nodiscard]] std::vector<BlockedCalls> report();

@@ -32,23 +32,23 @@ struct Options {
 // threads of blocking() and the program's own threads are not sampled. The thread receives SIGPROF
 // for each sample. The signal handler stays installed, takes no lock, and wakes no waiting fiber.
 // Context: fibers and plain threads; parks for the duration, as blocking() does.
-// Errors: std::errc::operation_in_progress while another recording lasts; device_or_resource_busy
+// Errors: std::errc::operation_in_progress during another such recording; device_or_resource_busy
 // if the program handles SIGPROF itself; operation_not_supported under a sanitizer and in a
 // simulation; Errc::cancelled or timed_out if the caller's context ends before the recording.
-// Throws: std::bad_alloc, and std::system_error if the system cannot create a thread.
+// Throws: std::bad_alloc, and std::system_error if the system creates no thread or timer.
 [[nodiscard]] Result<std::string> processor(const Options& options = {});
 
 // Records how long fibers wait for other fibers, and in which calls: for mutexes, semaphores,
-// channels, selects, a Once, and room in a pool. A stack ends with the reason for the wait, such as
-// `[mutex]`. Folded stacks count nanoseconds from when the fiber parks until it runs again. An
-// unfinished wait counts until the recording ends. Waits that began before the recording are not
+// channels, selects without descriptors, a Once, and room in a pool. A stack ends with the reason,
+// such as `[mutex]`. Folded stacks count nanoseconds from when the fiber parks until it runs again.
+// An unfinished wait counts until the recording ends. Waits that began before the recording are not
 // sampled. If there are many waits, a worker samples one wait in n, up to 1024, and counts it n
 // times. Waits of plain threads are not sampled. contention() and blocked() cannot overlap.
-// Context, Errors, Throws: the same as for processor(), except device_or_resource_busy.
+// Context, Errors, Throws: the same as for processor(), but never device_or_resource_busy.
 [[nodiscard]] Result<std::string> contention(const Options& options = {});
 
 // Works like contention(), but also records sleeps and waits for timers, descriptors, joins, events
-// and blocking(). It omits only idle pool workers, and waits for a stack.
+// and blocking(). It omits only idle pool workers and fibers that wait for a stack.
 // Context, Errors, Throws: the same as for contention().
 [[nodiscard]] Result<std::string> blocked(const Options& options = {});
 

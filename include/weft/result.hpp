@@ -8,7 +8,7 @@ namespace weft {
 
 // Holds the value of a call, or the error that ended the call. After an error, `value` holds the
 // progress of the call, if the call's documentation defines it. The error code belongs to the
-// system (std::system_category or std::errc), to weft::Errc, or to a library such as weft-http.
+// system (std::system_category or std::errc), to weft::Errc, or to another category of weft.
 // Context: plain value.
 template <class T>
 struct [[nodiscard]] Result {

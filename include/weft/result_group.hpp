@@ -46,14 +46,14 @@ class ResultGroup : private detail::WrongGroupCalls {
   using WrongGroupCalls::spawn;  // Makes compiler errors name the arguments of a task.
 
   // Parks until every task has ended. Returns the results and leaves the group empty.
-  // Throws: the first exception of a task; the results are then dropped.
+  // Throws: std::bad_alloc, or what TaskGroup::join() or moving an R throws; the results are lost.
   [[nodiscard]] std::vector<R> join() {
     const Clear clear{places_};
     group_.join();
     std::vector<R> results;
     results.reserve(places_.size());
     for (std::optional<R>& place : places_) {
-      // There is no result if spawn() threw.
+      // A place is empty if its spawn() call threw an exception.
       if (place) results.push_back(std::move(*place));
     }
     return results;

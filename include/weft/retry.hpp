@@ -23,7 +23,7 @@ namespace weft {
 // Context: fibers and plain threads; no call parks.
 class RetryBudget {
  public:
-  // Makes a budget to which each call adds `per_call` retries, up to `burst`.
+  // Makes a budget of at most `burst` retries. Each call adds `per_call`, rounded down to 0.001.
   // Throws: std::invalid_argument for a `per_call` that is below 0, above 1000 or not a number, and
   // for a `burst` of 0.
   explicit RetryBudget(double per_call = 0.1, std::uint32_t burst = 10);
@@ -55,7 +55,7 @@ struct RetryOptions {
   std::chrono::nanoseconds first_delay = std::chrono::milliseconds(50);
   // The upper limit of every delay. Not below 0.
   std::chrono::nanoseconds max_delay = std::chrono::seconds(5);
-  // No attempt begins later than this time after the start of the first. The last may end later.
+  // All attempts begin within this time after the first began; the last attempt may end later.
   std::chrono::nanoseconds total = kNever;
   // The shared budget of retries, which must outlive the call. Null: no budget.
   RetryBudget* budget = nullptr;
@@ -130,7 +130,7 @@ struct AttemptResult<Attempt<T>> {
 
 }  // namespace detail
 
-// Calls `attempt` until it succeeds, with growing delays between calls, and returns its result. The
+// Calls `attempt` until it succeeds, with random delays between calls, and returns its result. The
 // attempt decides whether it may be repeated: it throws TryAgain, or returns an Attempt<T> with
 // may_try_again. Other results and exceptions end the loop at once. The call returns the value of
 // the last attempt, or throws its exception.
@@ -141,10 +141,10 @@ struct AttemptResult<Attempt<T>> {
 //     return Attempt<Response>{std::move(answer), is_busy};
 //   });
 //
-// `until` ends a running delay, after which no further attempt begins. The attempts themselves must
-// observe `until`.
+// `until` ends a running delay, or prevents one that would exceed its deadline. No further attempt
+// begins then. The attempts themselves must observe `until`.
 // Context: fibers and plain threads; parks for the delays between attempts.
-// Throws: what `attempt` throws, and std::invalid_argument if an option is out of range.
+// Throws: what `attempt` or its move throws; std::invalid_argument if an option is out of range.
 template <std::invocable F>
 auto retry_until(const RetryOptions& options, const Until& until, F attempt) ->
     typename detail::AttemptResult<std::invoke_result_t<F&>>::Type {

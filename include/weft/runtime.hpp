@@ -23,7 +23,7 @@ namespace weft {
 // Describes a fiber that has occupied a worker so long that others take over the worker's queue.
 struct StallReport {
   enum class Kind : std::uint8_t {
-    blocked,  // The fiber is in a system call outside of weft.
+    blocked,  // The thread sleeps in the kernel, usually in a system call outside of weft.
     busy,     // The fiber is computing, or is waiting for a processor.
   };
   Kind kind;
@@ -32,8 +32,8 @@ struct StallReport {
   // The fiber's name, callable and spawn location, and a line for each of `calls`.
   std::string_view text;
   // The return addresses of the fiber's calls, innermost first. At most 24; valid until the handler
-  // returns. Empty under a sanitizer, if stall_calls is false, if the fiber has already continued,
-  // and if the calls cannot be read, for example because the program handles SIGURG.
+  // returns. Empty if a sanitizer is in use, stall_calls is false, the fiber has already continued,
+  // or the calls cannot be read (for example, because the program handles SIGURG).
   std::span<const void* const> calls = {};
 };
 
@@ -41,46 +41,46 @@ struct RuntimeOptions {
   // The number of worker threads. 0 means the value of WEFT_WORKERS, by default one per usable
   // processor (affinity mask and cgroup quota). Without WEFT_WORKERS, a runtime with a monitor
   // adapts the number to a new mask or quota within about 10 s while fibers run. The constructor
-  // throws std::invalid_argument above 1024.
+  // throws std::invalid_argument for more than 1024.
   unsigned workers = 0;
   // The default of SpawnOptions::stack_size, in bytes. 0 means 64 KiB; at most 16 MiB.
   std::size_t stack_size = 0;
   // The maximum number of fibers at once; a spawn beyond it throws Errc::too_many_fibers. The bound
-  // is accurate to workers x 1024 fibers. At least 1.
+  // is accurate to within 1024 fibers per worker. At least 1.
   std::size_t max_fibers = std::size_t{1} << 26;
   // Whether spawns fail while the system provides no more stacks. If false, spawns succeed, and the
   // new fibers wait for stacks. If true, spawns throw Errc::too_many_fibers while a fiber waits for
-  // a stack. A worker detects missing stacks only when it starts a fiber, so up to workers x 1024
-  // spawns may still succeed; accepted fibers wait.
+  // a stack. A worker detects a lack of stacks only when it starts a fiber. Up to 1024 spawns per
+  // worker may therefore still succeed; their fibers wait.
   bool refuse_without_stacks = false;
   // The memory use in bytes, without file pages, that the process should not exceed. From 7/8 of
   // the goal on, the runtime returns unused stacks and fiber records to the system. At the goal,
   // spawns throw Errc::too_many_fibers until the process uses less than 15/16 of the goal. The
-  // monitor checks the usage at least every 10 ms, so up to workers x 1024 spawns may still
-  // succeed. 0 means 7/8 of the control group's limit (memory.max, memory.high), if there is one.
-  // With this default, spawns throw only if fibers use at least an eighth of the goal for their
-  // records and for one page of each stack. SIZE_MAX means no goal. Requires a monitor.
+  // monitor checks the usage about every 10 ms while a worker is awake, so up to workers x 1024
+  // spawns may still succeed. 0 means 7/8 of the control group's limit (memory.max, memory.high),
+  // if any. With this default goal, spawns throw only while fiber records and one page per stack
+  // make up an eighth of the goal or more. SIZE_MAX: no goal. Requires a monitor.
   std::size_t memory_goal = 0;
-  // Receives exceptions that leave detached fibers. If empty, the process ends (std::terminate)
-  // with the throwing stack intact.
+  // Receives exceptions that leave fibers started by go(), Runtime::go() or WaitGroup::go().
+  // If the function is empty, std::terminate ends the process before the stack is unwound.
   std::function<void(std::exception_ptr)> on_exception = {};
-  // Whether a SIGSEGV and SIGBUS handler reports stack overflows. It keeps the library loaded after
-  // dlclose(). It passes each fault to the previous handler, but reports an overflow first. A
-  // handler that is installed later must call weft's handler.
+  // Whether a SIGSEGV and SIGBUS handler reports stack overflows. The handler keeps the library
+  // loaded after dlclose(). It first reports an overflow, and then passes every fault to the
+  // previous handler. A handler that is installed later must call weft's handler.
   bool report_overflow = true;
-  // Receives a report of a deadlock: fibers exist, but none can run again, because none is waiting
-  // for a timer or a descriptor, and each plain thread is waiting in weft without a deadline. There
-  // are no false alarms; detection takes at least 0.1 s. A shortage of stacks is reported if no
-  // fiber has run for 5 s, even if threads are running. If empty, the report goes to stderr and the
-  // process aborts. The handler and its blocking() calls run on a worker, outside fibers, once per
-  // deadlock. It may spawn and wake fibers. If it throws or waits in weft, the process ends.
+  // Receives a report of a deadlock: fibers exist, but none can run again. None is waiting for a
+  // timer or a descriptor, each plain thread is waiting in weft without a deadline, and the program
+  // handles only fault signals. No report is false; detection takes over 0.1 s. A lack of stacks is
+  // reported if no fiber has run for 5 s, even if plain threads run. The handler, by default a
+  // report on stderr and an abort, runs once per deadlock. It and its blocking() calls run on a
+  // worker, outside fibers. It may spawn or wake fibers; a throw or wait in weft ends the process.
   std::function<void(std::string_view report)> on_deadlock = {};
-  // Receives one report of each cycle of fibers that wait for each other, even if others run.
-  // Cycles include only waits without a deadline or stop token: joins (JoinHandle, WaitGroup,
-  // TaskGroup) and lock waits (Mutex, SharedMutex). The report shows each fiber's calls. It is a
-  // false alarm only if a fiber unlocks another fiber's lock. The monitor searches for cycles every
-  // minute, and once when all workers have been asleep for 0.5 s. With more than 5000 such waits,
-  // it does not search. The handler must not block the monitor's thread. If empty, stderr is used.
+  // Receives one report of each cycle of fibers that wait for each other, even if others run. Of
+  // cycles that share a fiber, one is reported. Cycles include only waits without a deadline or
+  // stop token: joins (JoinHandle, WaitGroup, TaskGroup) and lock waits (Mutex, SharedMutex).
+  // Reports show call stacks. A report is false only if a fiber unlocks another fiber's lock.
+  // Unless there are over 5000 such waits, the monitor searches every minute, and once after all
+  // workers have slept for 0.5 s. The handler must not block the monitor. If empty, stderr is used.
   std::function<void(std::string_view report)> on_partial_deadlock = {};
   // Whether each Mutex and SharedMutex records its owners, so that reported cycles include waits
   // for locks. If true, it applies to all runtimes until the process ends. Each call that may park
@@ -92,17 +92,17 @@ struct RuntimeOptions {
   // 5`), the process instead calls profile::processor() for that many seconds, at most 60. It
   // writes the result to weft-profile-PID-NUMBER.folded in the folder that the environment variable
   // WEFT_PROFILE_FOLDER names, or else in the working directory. It writes the file's name to
-  // stderr. The constructor throws std::invalid_argument for fault signals (SIGSEGV, SIGABRT), for
-  // signals that cannot be handled, and if another runtime uses another signal.
+  // stderr. The constructor throws std::invalid_argument if the signal reports a fault (as SIGSEGV
+  // does), cannot be handled or differs from another runtime's, or if WEFT_DUMP_SIGNAL is invalid.
   int dump_signal = 0;
   // The maximum number of threads that run weft::blocking calls; further calls wait. At least 1.
   std::size_t max_blocking_threads = 512;
   // Whether a thread watches the workers while any worker is awake. Without a monitor, a fiber that
-  // computes or blocks for a long time delays the fibers queued on its worker, unless other workers
-  // are idle. The options below then have no effect.
+  // computes or blocks for a long time delays fibers queued on its worker until other workers take
+  // them. Also, memory_goal, on_partial_deadlock and the options below then have no effect.
   bool monitor = true;
-  // A fiber that has run for this long without waiting yields in its next call that may park.
-  // Accurate to 1 ms, and at least 1 ms.
+  // A fiber that has run for this long without waiting yields in its next call that may park. At
+  // least 1 ms. Accurate to two sampling periods of the monitor, which are 1 to 40 ms each.
   std::chrono::nanoseconds turn = std::chrono::milliseconds(1);
   // A fiber that runs for this long without a switch is stalled, and other workers take over its
   // worker's queue. At least 1 ms.
@@ -110,12 +110,12 @@ struct RuntimeOptions {
   // The maximum number of spare workers, which replace stalled workers. At most 1024.
   unsigned max_spare_workers = 16;
   // Called on the monitor's thread, once for each stall. The handler must not block, and may call
-  // weft only as a plain thread may. If empty, the monitor writes stalls of 0.1 s or more to
+  // weft only as a plain thread may. If it is empty, the monitor reports stalls of 0.1 s or more on
   // stderr, at most one per second.
   std::function<void(const StallReport&)> on_stall = {};
   // Whether to find the call stack of a stalled fiber. A thread in a system call is not
-  // interrupted, because the kernel reports where it waits. A thread that is computing is sent
-  // SIGURG, unless the program handles SIGURG.
+  // interrupted, because the kernel reports where the thread waits. A thread that is computing is
+  // sent SIGURG, unless the program handles SIGURG.
   bool stall_calls = true;
 };
 
@@ -132,9 +132,9 @@ struct RuntimeStats {
   std::uint64_t steals = 0;
   std::uint64_t worker_sleeps = 0;   // The number of times that a worker went to sleep.
   std::uint64_t worker_wakeups = 0;  // The number of times that a worker was woken for new work.
-  std::uint64_t stalls_blocked = 0;  // Stalls in which the fiber was in a system call.
-  std::uint64_t stalls_busy = 0;     // Stalls in which the fiber was computing.
-  std::uint64_t spare_workers = 0;   // Spare workers that are now replacing stalled workers.
+  std::uint64_t stalls_blocked = 0;  // Stalls of the kind StallReport::Kind::blocked.
+  std::uint64_t stalls_busy = 0;     // Stalls of the kind StallReport::Kind::busy.
+  std::uint64_t spare_workers = 0;   // Active workers beyond `workers`, such as spare workers.
   std::uint64_t stacks_carved = 0;   // Stacks that have been set up, in use or not.
   // The part of stacks_carved whose memory has not been returned to the system.
   std::uint64_t stacks_resident = 0;
@@ -163,12 +163,12 @@ class Runtime {
  public:
   // Starts the workers.
   // Context: plain threads; does not park.
-  // Throws: std::invalid_argument that names the option, std::bad_alloc, std::system_error if the
-  // system cannot provide a thread, a descriptor, a signal handler or memory.
+  // Throws: std::invalid_argument that names the option or variable, std::bad_alloc,
+  // std::system_error if the system cannot provide a thread, descriptor, signal handler or memory.
   explicit Runtime(const RuntimeOptions& options = {});
   // Blocks until every fiber has ended, then stops the workers. After 5 s, it lists the remaining
-  // fibers on stderr once. While an exception unwinds the caller, it lists them after 0.1 s, with
-  // run()'s last exception. If a fiber has called exit(), the destructor does nothing.
+  // fibers on stderr once. While an exception unwinds the caller, the time is 0.1 s, and the list
+  // names run()'s last exception. Does nothing if a fiber or its blocking() call runs exit().
   // Context: plain threads; blocks the thread.
   ~Runtime();
   // With a const parameter, Runtime({}) would be ambiguous for g++.
@@ -197,7 +197,7 @@ class Runtime {
 
   // Runs `main` as a fiber, waits for it, and returns its result.
   // Context: plain threads; blocks the thread.
-  // Throws: the exception of `main`, and what go() throws.
+  // Throws: the exception of `main`, what moving its result throws, and what go() throws.
   // Ordering: the end of `main` synchronizes with the return of run().
   template <std::invocable F>
   auto run(F&& main) -> std::invoke_result_t<F&> {
@@ -229,7 +229,7 @@ class Runtime {
 
   // Requests a stop of all fibers: waits that use stop_token() end, and stop callbacks run.
   void request_stop() noexcept { (void)stop_source_.request_stop(); }
-  // Returns a token for waits that request_stop() ends: `channel.receive_until(value, token)`.
+  // Returns a token for waits that request_stop() ends, such as receive_until(value, token).
   [[nodiscard]] std::stop_token stop_token() const noexcept { return stop_source_.get_token(); }
   // Calls request_stop(), then returns wait_idle_until(deadline). The workers continue to run.
   // Context: plain threads; blocks the thread.
@@ -243,16 +243,16 @@ class Runtime {
     return shut_down_until(Deadline::after(duration));
   }
 
-  // Returns how many workers are active while none is stalled.
+  // Returns the number of workers that are active when no worker is stalled.
   [[nodiscard]] unsigned workers() const noexcept;
   // Returns counters and gauges, which may be stale. The call reads the counters of each worker.
   [[nodiscard]] RuntimeStats stats() const noexcept;
-  // Writes a line for each living fiber: id, name, state, wait, callable and spawn location (see
-  // docs/diagnosis.md). It writes at most a few hundred lines. The call takes a lock that spawns
-  // sometimes need, so avoid it on hot paths.
+  // Writes a line for each of at most 200 living fibers: id, name, state, wait, callable and spawn
+  // location (see docs/diagnosis.md). The call stack of a running fiber follows its line. Avoid the
+  // call on hot paths: it takes a lock that spawns sometimes need.
   // Throws: exceptions of `out`, std::bad_alloc, std::system_error.
   void dump(std::ostream& out) const;
-  // Returns the memory of unused stacks and records to the system at once.
+  // Returns the memory of unused stacks and records to the system, except for workers' caches.
   void trim() noexcept;
 
  private:

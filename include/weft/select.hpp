@@ -1,6 +1,6 @@
 // Waits for the first of several operations.
 // Context: fibers and plain threads; select() and select_among() park; making a case does not park.
-// Throws: exceptions from moving the handler or the value of a send.
+// Throws: exceptions from copying or moving the handler or the value of a send.
 // Ordering: select() synchronizes as the chosen operation does.
 #pragma once
 
@@ -39,7 +39,7 @@ class ReceiveCase final : public SelectCase {
   bool attempt() noexcept override {
     return channel_->try_receive(value_) != ChannelStatus::would_wait;
   }
-  // The select holds the channel's lock, but the lock analysis cannot see that.
+  // The select holds the channel's lock, but the compiler's lock analysis cannot detect this.
   bool is_ready() noexcept override WEFT_NOT_ANALYZED { return channel_->can_receive(); }
   // A wake completes the case: the value was transferred, or the channel is closed and drained.
   bool conclude() noexcept override { return true; }
@@ -121,7 +121,7 @@ class StopCase final : public SelectCase {
   WaitList own_list_ WEFT_GUARDED_BY(own_lock_);
   std::stop_token token_;
   Handler handler_;
-  StopRegistration<Request> registration_;  // Destroyed first, because it uses all other members.
+  StopRegistration<Request> registration_;  // Destroyed first: it uses the lock and the list.
 };
 
 // Limits how long a select waits for a ready case: until a deadline, or not at all (otherwise()).
@@ -189,7 +189,7 @@ template <class T>
   return detail::ReceiveCase<T, detail::Assign<T>>(&channel, {&out});
 }
 
-// Sends `value`, which is moved from only if the case is chosen and the channel is open. The
+// Sends `value`, which the case holds; a value that is not sent is destroyed with the case. The
 // handler takes no argument, or a ChannelStatus that is ok or closed.
 template <class T, class Handler = detail::Nothing>
 [[nodiscard]] auto on_send(Channel<T>* channel, std::type_identity_t<T> value,

@@ -13,8 +13,8 @@ namespace weft {
 // blocks all later waiters, until permits are added or the request ends.
 // Context: fibers and plain threads; acquire(), try_acquire_until() and try_acquire_for() park.
 // Ordering: release() synchronizes with the return of the acquire() that gets its permits.
-// Lifetime: the semaphore may be destroyed once every acquire has returned and no release will
-// begin. The last release need not have returned.
+// Lifetime: the semaphore may be destroyed once every acquire and release has returned. Exception:
+// a release may still be running if an acquire has returned with permits from that release.
 // Fairness: FIFO; no caller overtakes a waiter, even if the caller needs fewer permits.
 class Semaphore {
  public:
@@ -57,7 +57,7 @@ class Semaphore {
   // Changes the number of free permits, within the allowed range.
   void add(std::int64_t permits) noexcept WEFT_REQUIRES(lock_);
   [[nodiscard]] bool take(std::uint64_t count) noexcept WEFT_REQUIRES(lock_);
-  // Removes from the list, in order, every waiter that the free permits can serve.
+  // Removes waiters from the front of the list while the free permits can serve them.
   [[nodiscard]] detail::Waiter* grant() noexcept WEFT_REQUIRES(lock_);
 
   mutable detail::SpinLock lock_;

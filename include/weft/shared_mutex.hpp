@@ -7,14 +7,14 @@
 
 namespace weft {
 
-// Works like std::shared_timed_mutex: one writer or any number of readers own it. std::unique_lock,
-// std::shared_lock and std::scoped_lock work, and ConditionVariable accepts them. The mutex is not
+// Works like std::shared_timed_mutex: one writer or any number of readers own it. std::scoped_lock
+// works; std::unique_lock and std::shared_lock also work with ConditionVariable. The mutex is not
 // recursive: a reader that locks again deadlocks if a writer has begun to wait in between. An owner
 // may lock on one thread and unlock on another.
 // Context: fibers and plain threads; lock(), lock_shared() and the _until and _for forms park.
 // Ordering: an unlock synchronizes with each later lock, unless both are for reading.
-// Lifetime: an owner may destroy the mutex once all other lock calls have returned and every other
-// owner has called unlock. These unlock calls need not have returned.
+// Lifetime: the caller that unlocks the mutex last may destroy it once all other lock calls have
+// returned. Earlier unlock calls need not have returned.
 // Fairness: FIFO, also for readers. An unlock passes the mutex to waiters, so no caller overtakes a
 // waiter. Readers that are adjacent in the queue get the mutex together.
 // Invariants
@@ -24,11 +24,11 @@ namespace weft {
 //   I3  While kWaiters is set, only code that holds waiters_lock_ makes a caller an owner, or
 //       removes the last owner.
 //   I4  After an unlock has freed the mutex without waking a waiter, it does not access the mutex
-//       again. Unchecked: the absence of an access cannot be observed.
-//   I5  An owner that records itself has set kNoted first, and no unlock takes the fast path while
-//       kNoted is set. Therefore each recorded owner removes its record before it leaves. The last
-//       owner clears kNoted.
-//       Unchecked: this class does not hold the records (base::shared_owners does).
+//       again. Not asserted, because the absence of an access cannot be observed.
+//   I5  An owner sets kNoted before it is recorded in base::shared_owners, and no unlock takes the
+//       fast path while kNoted is set. Each recorded owner thus unlocks on the slow path, which
+//       removes its record. The last owner clears kNoted. Not asserted, because the records are in
+//       base::shared_owners, so this class cannot check them.
 // Order
 //   [shared]  an unlock changes state_ (release) -> a lock changes it, or unlock_contended() loads
 //             it for the next owner (acquire): the new owner sees all effects of earlier owners.
@@ -114,8 +114,8 @@ class SharedMutex {
     return static_cast<std::int32_t>(state) >= static_cast<std::int32_t>(kReader) &&
            state != (kReader | kWaiters);
   }
-  // Makes the caller an owner if the caller need not wait. Relaxed loads of state_, here and
-  // elsewhere, are only preliminary, because a compare-exchange checks the value again.
+  // Makes the caller an owner if the caller need not wait. Relaxed loads of state_, here and in
+  // leave(), are only preliminary, because a compare-exchange checks the value again.
   [[nodiscard]] bool take(std::uint32_t owner) noexcept {
     const std::uint32_t obstacles = owner == kWriter ? ~0U : kWriter | kWaiters;
     std::uint32_t state = owner == kWriter ? 0 : state_.load(detail::relaxed);
@@ -127,7 +127,7 @@ class SharedMutex {
     }
     return false;
   }
-  // Ends the caller's ownership, unless the mutex must be passed to a waiter.
+  // Ends an ownership. Fails if a waiter must get the mutex, an owner is recorded, or none exists.
   [[nodiscard]] bool leave(std::uint32_t owner) noexcept {
     std::uint32_t state = state_.load(detail::relaxed);
     while (may_leave(state, owner)) {

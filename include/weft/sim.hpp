@@ -1,5 +1,5 @@
-// Simulates whole services in one process and one thread, in virtual time. The same seed always
-// gives the same run.
+// Simulates whole services in one process and one thread, in virtual time. The same seed gives the
+// same run, unless the run depends on something outside the simulation.
 //
 //   weft::sim::explore({.seeds = 1000}, [](weft::sim::World& world) {
 //     world.host("bank", [] { run_bank("0.0.0.0:8080"); });
@@ -11,11 +11,11 @@
 //     weft::sim::check(payments("bank") == orders("shop"), "each order is paid once");
 //   });
 //
-// The simulation runs the program's own code. A failure reports its seed. WEFT_SIM_SEED=<seed>
-// makes every explore() run only that seed. WEFT_SIM_TRACE=<file> makes explore() write a failure's
-// story (its list of events) to a file for Perfetto. docs/simulation.md is the guide.
+// The simulation runs the program's own code. When a run fails, the Failure contains the run's
+// seed. WEFT_SIM_SEED=<seed> makes every explore() run only that seed. WEFT_SIM_TRACE=<file> makes
+// explore() write the events of a failed run to a file for Perfetto. See docs/simulation.md.
 // Context: fibers of the simulation; calls do not park.
-// Throws: fail(), settle(), random() and chance() throw std::logic_error outside of a simulation.
+// Throws: fail(), check(false), settle(), random(), chance() throw logic_error outside simulations.
 #pragma once
 
 #include <chrono>
@@ -36,9 +36,9 @@ enum class Strategy : std::uint8_t {
   // Each ready fiber is equally likely to run next. Turns sometimes end early, with a probability
   // that the seed determines.
   random,
-  // Probabilistic concurrency testing: the fiber with the highest random priority runs, and loses
-  // this priority at Options::depth - 1 random points of a run. A fault that needs at most this
-  // many priority changes is found with a known minimum probability.
+  // Probabilistic concurrency testing: the fiber with the highest random priority runs. Its
+  // priority drops to the lowest at Options::depth - 1 random points, and after 64 turns in a row.
+  // A fault that needs at most depth - 1 such drops is found with a known minimum probability.
   priorities,
   // Runs all schedules with at most Options::max_preemptions preemptions. Suits small bodies.
   exhaustive,
@@ -55,10 +55,10 @@ struct Options {
   // The maximum number of schedules that the exhaustive strategy runs. If there are more,
   // Report::is_complete is false.
   std::uint64_t max_schedules = 1'000'000;
-  // The number of a host's fibers that may interleave, as if a host had this many workers. Another
-  // fiber starts once one of these fibers waits, yields or has run for 10 ms. 0 means all fibers.
+  // At most this many fibers of a host interleave, as if it had this many workers. Another fiber
+  // starts once one of these fibers waits, yields or has run for 10 ms. 0 means all fibers.
   unsigned workers = 0;
-  // The virtual time that each turn of a fiber takes. It lets loops that poll the clock end.
+  // The virtual time that each turn of a fiber takes, so that loops that poll the clock end.
   std::chrono::nanoseconds turn_time = std::chrono::microseconds(1);
   // A run that exceeds one of these limits fails, because it would probably never end.
   std::chrono::nanoseconds time_limit = std::chrono::hours(24 * 366);
@@ -69,17 +69,17 @@ struct Options {
   // The real time after which a fiber that runs without waiting is reported on stderr, with its
   // call stack.
   std::chrono::nanoseconds patience = std::chrono::seconds(10);
-  // The time for which fibers may continue after the end of the body; fibers that remain are leaks.
+  // How long the body's fibers may run after the body returns. If any remain, the run fails.
   std::chrono::nanoseconds grace = std::chrono::seconds(10);
   // The size of a fiber's stack in bytes. The default exceeds that of a Runtime, because the calls
   // of weft::blocking() also run on this stack.
   std::size_t stack_size = std::size_t{256} << 10;
-  // Whether explore() repeats a failing run with fewer, earlier faults and fewer preemptions, as
-  // long as it fails in the same way. It does not repeat runs with data races or exhaustive runs.
+  // Whether explore() seeks a shorter run with the same failure and fewer faults, losses and
+  // preemptions. It never simplifies exhaustive runs, data races or failures due to has_failed.
   bool shrinks = true;
-  // The maximum number of rows in a failure's story, which keeps the last rows.
+  // The maximum number of rows in Failure::story(), which shows only the last events of a run.
   std::size_t story_rows = 60;
-  // For test frameworks: explore() calls this after each passing run; true makes the run fail.
+  // For test frameworks: called after a passed run. If true, the run fails, without a trace file.
   std::function<bool()> has_failed = {};
 };
 
@@ -92,7 +92,7 @@ struct Report {
 };
 
 // Describes a failed run. what() contains the seed, reason and story, and how to repeat the run.
-// Context: plain value; no call throws.
+// Context: plain value; only the constructors and assignments may throw.
 class Failure : public std::runtime_error {
  public:
   // Creates a failure, for explore().
@@ -128,7 +128,7 @@ class Network {
   Network& loss(double chance);
   // Sets the chance that a datagram arrives twice. 0 by default.
   Network& duplication(double chance);
-  // Limits the rate at which each host sends. 0, the default, means no limit.
+  // Limits the rate of stream bytes from each host. 0, the default, means no limit.
   Network& bandwidth(std::uint64_t bytes_per_second);
 
  private:
@@ -164,8 +164,8 @@ struct CallFaults {
 // Controls the hosts and their faults. The body is a fiber of a host named "world", to which other
 // hosts can connect.
 // Context: fibers of the simulation; run_for(), run_until() and check_end() park.
-// Throws: std::invalid_argument for an unknown name, for an empty or already used name of a new
-// host, for a call that would end or stop "world", and for disturb() without hosts.
+// Throws: std::invalid_argument if a name is unknown, a new host's name is empty or in use, a call
+// would end or stop the host "world", or disturb() finds no hosts.
 class World {
  public:
   // Makes a World that refers to the core of explore().
@@ -180,10 +180,10 @@ class World {
   // Ends the host's process as SIGKILL does: its fibers never run again, and no object is
   // destroyed. The system closes its sockets, with a reset if a socket has unread bytes.
   void crash(std::string_view name);
-  // Ends the host as crash() does, but peers detect the end only when they send to the restarted
-  // host. Files lose unsynced data, as on a journaling file system.
+  // Ends the host as crash() does, but peers that send to it see a timeout or, after a restart, a
+  // reset. Files may lose unsynced data, as on a journaling file system.
   void power_off(std::string_view name);
-  // Starts `main` again. A host that is still running crashes first.
+  // Starts `main` again. If the host is still running, restart() crashes it first.
   void restart(std::string_view name);
   // Suspends the host's fibers until go_on(); its sockets still receive data.
   void stop(std::string_view name);
@@ -191,9 +191,9 @@ class World {
   void go_on(std::string_view name);
   // Waits until `main` and all fibers of the host have ended; parks. Fails the run if a fiber still
   // exists after Options::grace, or if the host leaks open sockets or files. If the run fails, the
-  // call does not return. A host that has crashed leaks nothing.
+  // call does not return. A crashed host always passes this check.
   void check_end(std::string_view name);
-  // Returns whether the host has started and not crashed.
+  // Returns whether the host has started, and has neither crashed nor lost power.
   [[nodiscard]] bool is_up(std::string_view name) const;
 
   // Drops all packets between the two hosts, in both directions, until heal().
@@ -202,7 +202,7 @@ class World {
   void partition_one_way(std::string_view from, std::string_view to);
   // Ends all partitions.
   void heal();
-  // Ends one partition in each direction between the two hosts; each partition() needs a heal().
+  // Ends one partition per direction; after two partition() calls, two heal() calls are needed.
   void heal(std::string_view one, std::string_view other);
   // Limits the number of the host's sockets. Calls that open further sockets then fail with
   // too_many_files_open; open sockets stay open.
@@ -213,14 +213,14 @@ class World {
   // time by these clocks.
   // Throws: std::invalid_argument for a number out of range, and for the host "world".
   void clock_drift(std::string_view name, double parts_per_million);
-  // Makes calls of the host's fibers fail at random. The story shows each fault.
-  // Throws: if `faults.memory` is above 0, std::invalid_argument for the host "world", and
-  // std::logic_error if the program has its own operator new.
+  // Makes calls of the host's fibers fail at random. Failure::story() shows each fault.
+  // Throws: std::invalid_argument for memory faults of the host "world"; std::logic_error for
+  // memory faults if the program defines its own operator new.
   void fail_calls(std::string_view name, const CallFaults& faults);
   // Moves the host's wall clock forwards or back. weft::WallClock and HTTP dates then change.
   void clock_jump(std::string_view name, std::chrono::nanoseconds by);
 
-  // Creates or replaces a file on the host's disk. A relative path starts at the root, too.
+  // Creates or replaces a file on the host's disk. A relative path is resolved from the root.
   void put_file(std::string_view name, const std::string& path, std::string bytes);
   // Returns a file as the host's processes would read it, or std::nullopt if there is none.
   [[nodiscard]] std::optional<std::string> file(std::string_view name,
@@ -231,11 +231,11 @@ class World {
   // no_space_on_device, and existing files stay unchanged.
   void limit_disk(std::string_view name, std::uint64_t most);
 
-  // Lets fibers wait for real descriptors of this kind; other such waits fail the run. `kind` is
-  // the prefix of their link targets in /proc/self/fd: "pipe", "socket", "anon_inode:[eventfd]",
-  // "/dev/tty". "thread" lets plain threads wake fibers. External events take real time but no
-  // virtual time, and do not depend on the seed. While such an event may come, the simulation waits
-  // up to 1 ms of real time before each step of virtual time, and detects no deadlock.
+  // Lets fibers wait for real descriptors of this kind. A wait for a kind not let in fails the run.
+  // `kind` is a prefix of the descriptor's link target in /proc/self/fd: "pipe", "socket",
+  // "anon_inode:[eventfd]", "/dev/tty". "thread" lets plain threads wake fibers. External events
+  // take only real time, and do not depend on the seed. While one may come, the simulation waits up
+  // to 1 ms of real time before each step of virtual time, and detects no deadlock.
   void let_in(std::string_view kind);
 
   // Lets fibers connect to a real host, with TCP or a connected UDP socket. net::dial() and
@@ -250,7 +250,7 @@ class World {
   // Returns the network, for settings such as latency and loss.
   [[nodiscard]] Network& network() noexcept { return network_; }
 
-  // Injects faults at random moments, in and between the current hosts. The story shows each fault.
+  // Injects faults at random moments, in and between current hosts. Failure::story() shows them.
   void disturb(const Disturbance& wanted);
 
   // Calls `action` after `delay` in a new fiber of the caller's host. Leak checks ignore the fiber.
@@ -271,20 +271,20 @@ class World {
   Network network_;
 };
 
-// Runs `body` once for each seed, each time in a new world, and returns when all runs have passed.
-// Concurrent calls run one after another. A run fails if a check() is false, an exception leaves a
-// fiber, a fiber starves, or the thread sanitizer reports a data race. A run also fails if fibers
-// or descriptors of the body remain after Options::grace, or if a host without fibers still has
-// open descriptors. A deadlock, a call that the simulation refuses, and a run beyond time_limit or
-// max_turns are failures, too. Fibers that remain never run again, and their objects leak.
+// Runs `body` for each seed in a new world, and returns when all runs have passed. Only one call
+// runs at a time. A run fails on fail(), a false check() or a true has_failed(). It also fails if
+// an exception leaves a fiber, a fiber starves, or the thread sanitizer reports a data race. It
+// fails, too, if fibers or descriptors of the body remain after Options::grace, or a host without
+// fibers has open descriptors. Deadlocks, most calls that the simulation refuses, and runs past
+// time_limit or max_turns are failures. Remaining fibers never run again, and their objects leak.
 // Context: plain threads; blocks the thread.
 // Throws: Failure, std::system_error, std::invalid_argument, std::logic_error, std::runtime_error.
 Report explore(const Options& options, const std::function<void(World&)>& body);
 // Works like explore(), but without hosts, and with one seed (first_seed or WEFT_SIM_SEED).
 // Context, Throws: the same as for explore().
 void run(const std::function<void()>& body, Options options = {});
-// Works like explore(), but runs each seed twice. Throws a Failure with the first decision that
-// differs and the call stacks of all fibers, or with both stories if only the stories differ.
+// Works like explore(), but runs each seed twice, without has_failed, shrinks or WEFT_SIM_TRACE. If
+// runs differ, the Failure shows the first different decision with call stacks, or both stories.
 // Context, Throws: the same as for explore().
 Report check_determinism(const Options& options, const std::function<void(World&)>& body);
 
@@ -293,7 +293,7 @@ Report check_determinism(const Options& options, const std::function<void(World&
 // Returns whether the caller is a fiber of a simulation.
 // Context: fibers and plain threads; does not park.
 [[nodiscard]] bool is_simulated() noexcept;
-// Parks until every other fiber is waiting, for a timer or for the caller.
+// Parks until all other fibers wait. Returns before virtual time moves to the next timer or event.
 // Context: fibers of the simulation; parks.
 // Throws: also std::logic_error if another fiber is in settle().
 void settle();

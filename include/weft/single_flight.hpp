@@ -30,7 +30,7 @@ namespace weft {
 // waiting does not end the run, so the callable must own what it uses. The callable must not call
 // the SingleFlight for its own key. `Hash` and `Equal` run under a mutex, so they must not call the
 // SingleFlight.
-// Context: fibers and plain threads of a runtime; run(), run_until() and the destructor park.
+// Context: fibers and plain threads of a runtime; all calls and the destructor park.
 // Throws: what Hash and Equal throw.
 // Ordering: the end of a run synchronizes with each call that returns its result.
 // Lifetime: the destructor waits for all runs. No call may be in progress when it begins.
@@ -40,7 +40,7 @@ class SingleFlight {
 
  public:
   SingleFlight() = default;
-  // Sets the options of the runs' fibers; the characters of `fibers.name` must outlive the object.
+  // Starts each run's fiber with these options. The text of `fibers.name` must outlive this object.
   explicit SingleFlight(const SpawnOptions& fibers) : fibers_(fibers) {}
   SingleFlight(const SingleFlight&) = delete;
   SingleFlight& operator=(const SingleFlight&) = delete;
@@ -64,7 +64,7 @@ class SingleFlight {
     return std::optional<Value>(*flight->result);
   }
   // Makes the next call for `key` begin a new run, even if a run is in progress. Returns false if
-  // no run is in progress. Parks only while another call holds the mutex.
+  // there is no run to forget. Parks only while another call holds the mutex.
   bool forget(const Key& key) {
     const detail::Guard guard(mutex_);
     return flights_.erase(key) > 0;

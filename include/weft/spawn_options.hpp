@@ -18,7 +18,7 @@ struct SpawnOptions {
   // Whether one worker thread runs the fiber from beginning to end. Use it for libraries that store
   // data per thread. A spawn by a fiber selects that fiber's worker, unless it is a spare worker.
   // Spawns by plain threads select the regular workers in turn. If the runtime later uses fewer
-  // workers, the others still run their pinned fibers, except while another fiber blocks them.
+  // workers, an unused one still runs its pinned fibers, unless another fiber blocks that worker.
   bool pinned = false;
 };
 

@@ -19,13 +19,13 @@ namespace weft {
 //
 // The first signal requests the stop. The signals then have their former effect again, as after the
 // destructor, so a second Ctrl-C ends a program whose shutdown takes too long. Only one object may
-// use a signal at a time. At least one thread must not block it, as for io::SignalSet. A fiber of
-// the object waits for the signal.
+// use a signal at a time. At least one thread must leave the signal unblocked, as io::SignalSet
+// also requires. The object starts a fiber that waits for the signal.
 // Context: fibers and plain threads; only the destructor parks.
 // Ordering: the receipt of a signal synchronizes with signal(), and precedes the stop request.
 // Order
-//   [signal]  the fiber stores signal_ (release) -> signal() loads it (acquire): a caller that
-//             receives the signal then sees what happened before its receipt.
+//   [signal]  the fiber stores signal_ (release) -> signal() loads it (acquire): its caller then
+//             sees everything that happened before the fiber received the signal.
 class StopOnSignal {
  public:
   // Throws: std::system_error with an error of io::SignalSet::watch(), and what go() throws.

@@ -55,21 +55,21 @@ struct SubmitOptions {
   // its key uses a queue entry but no slot, and keeps its place in the queue. A task must not wait
   // for a task of its own key. OnFull::caller_runs works like OnFull::block for a task with a key.
   TaskKey key = {};
-  // The number of slots that the task uses; in the queue it counts as that many tasks. At least 1.
-  // A task with a weight above the capacity is refused (Errc::too_heavy). No later task of the same
+  // The number of slots that the task uses, at least 1. A queued task counts as that many tasks. A
+  // task with a weight above the capacity is refused (Errc::too_heavy). No later task of the same
   // priority overtakes a task that does not fit yet. If the capacity shrinks below the weight, the
   // task runs alone. A task of a sub-pool also needs this many slots in each parent, where it
-  // queues behind tasks that were already waiting. A parent with fewer slots runs the task alone.
+  // queues behind earlier tasks. A parent with fewer slots runs no other task at the same time.
   std::size_t weight = 1;
   // A stop request drops a task that has not begun, as PoolTask::cancel() does. A running task
   // receives the request through its token. The request also ends a wait for room
   // (Errc::cancelled), as does the Until of the call.
   std::stop_token stop = {};
-  // A task that has not begun by this deadline never begins. PoolStats::cancelled includes it
-  // after its turn to start has come. Callers that wait for the task continue at the deadline, and
-  // get() throws Errc::timed_out. The deadline also ends a wait for room.
+  // A task that has not begun by this deadline never begins. PoolStats::cancelled counts the task
+  // when it leaves the queue. Callers that wait for the task continue at the deadline, and get()
+  // throws Errc::timed_out. The deadline also ends a wait for room.
   Deadline deadline = Deadline::never();
-  // A task that has run for this long receives a stop request through its std::stop_token.
+  // A task with a timeout must take a token, which reports a stop once the task has run this long.
   std::chrono::nanoseconds timeout = kNever;
 };
 

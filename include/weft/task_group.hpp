@@ -35,17 +35,17 @@
 
 namespace weft {
 
-// Runs tasks, all of which end before the group is destroyed, like Go's errgroup. A task takes no
-// argument, a std::stop_token, or the group's Context&. The first exception cancels the group's
-// context, unless OnError::run_rest is set, and join() throws the exception. Tasks may start tasks.
-// The group can be used again after join(), but a cancelled context stays cancelled.
+// Like Go's errgroup, runs a group of tasks, all of which end before the group is destroyed. A task
+// takes no argument, a std::stop_token, or the group's Context&. The first exception cancels the
+// group's context, unless OnError::run_rest is set, and join() throws the exception. Tasks may
+// start tasks. The group can be used again after join(), but a cancelled context stays cancelled.
 //
 // A group with a FiberPool runs its tasks in the pool; groups may share a pool. A spawn that the
-// pool refuses throws std::system_error with the pool's error, and has no effect. If
-// close(Close::discard) or the task's options drop an accepted task, join() throws
-// std::errc::operation_canceled, unless there is another exception. A pool task that waits for the
-// group frees its slot during the wait. A stop request of the pool (close(Close::cancel),
-// PoolOptions::stop) cancels the context if a running task takes the context or a token.
+// pool refuses throws std::system_error with the pool's error, and has no effect. If the pool or
+// the task's options drop an accepted task, join() throws std::errc::operation_canceled, unless
+// there is another exception. By default, a pool task frees its slot while it waits for the group.
+// A stop request of the pool (close(Close::cancel), PoolOptions::stop) cancels the context if a
+// running task takes the context or a token.
 // Context: fibers and plain threads; join(), waits and the destructor park. All spawns except
 // try_spawn() and spawn_after() park at the limit, or while the pool has no room.
 // Throws: std::bad_alloc; spawns throw what go() or, with a pool, FiberPool::submit() throws.
@@ -53,10 +53,10 @@ namespace weft {
 class TaskGroup : private detail::WrongGroupCalls {
  public:
   // Makes the group's context a child of the caller's context, if there is one.
-  // Throws: std::bad_alloc, and std::invalid_argument if max_running is 0, as all constructors do.
+  // Throws: std::bad_alloc; std::invalid_argument if max_running is 0. All constructors throw both.
   explicit TaskGroup(const TaskGroupOptions& options = {})
       : TaskGroup(this_fiber::context(), options) {}
-  // Makes the context a child of `parent`, which must outlive the group. Null means no parent.
+  // Makes the context a child of `parent`, whose end cancels the group. Null means no parent.
   explicit TaskGroup(const Context* parent, const TaskGroupOptions& options = {})
       : TaskGroup(detail::GroupPool(), parent, options) {}
   // Runs tasks in `pool`, which must outlive the group. The context is a child of the caller's.
@@ -65,8 +65,8 @@ class TaskGroup : private detail::WrongGroupCalls {
   // Used by classes of the library that contain a group, with or without a pool.
   explicit TaskGroup(detail::GroupPool pool, const TaskGroupOptions& options = {})
       : TaskGroup(pool, this_fiber::context(), options) {}
-  // Cancels the remaining tasks and waits for them. After 5 s, it lists the remaining fibers (with
-  // a pool: other fibers too) on stderr. Drops exceptions that no join() has thrown.
+  // Cancels the remaining tasks and waits for them. After 5 s, the destructor lists their fibers on
+  // stderr, or all fibers if the group uses a pool. Drops exceptions that no join() has thrown.
   ~TaskGroup() {
     context_.cancel();
     if (running_.wait_until(Deadline::past())) return;
@@ -77,10 +77,10 @@ class TaskGroup : private detail::WrongGroupCalls {
   TaskGroup& operator=(const TaskGroup&) = delete;
 
   // Starts a task. While `max_running` tasks are running, callers park in FIFO order. If the pool
-  // then has no room for the task, PoolOptions::on_full applies. A task of the group, or of a
-  // nested group, does not park at the limit: the group queues the new task. When a task of the
-  // group ends, it runs a queued task before waiting spawns continue.
-  // Throws: whatever weft::go() or FiberPool::go() throws. A refused `task` is unchanged.
+  // then has no room, PoolOptions::on_full applies. A task of this or a nested group does not park
+  // at the limit: the group queues the new task. When a task of the group ends, queued tasks run
+  // before parked callers continue. A refused task is unchanged, unless moving it may throw.
+  // Throws: whatever weft::go() or FiberPool::go() throws.
   template <detail::GroupTask F>
   void spawn(F&& task) {
     const Accepted accepted = spawn_or_refuse(std::forward<F>(task));
@@ -92,10 +92,10 @@ class TaskGroup : private detail::WrongGroupCalls {
   Accepted spawn_or_refuse(F&& task) {
     return start(detail::Room::as_configured, {}, std::forward<F>(task));
   }
-  // Works like spawn(), but requires a pool and takes options. A task's std::stop_token receives a
-  // stop request from the option `stop`, at the timeout, and when the group's context ends. The
+  // Works like spawn(), but requires a pool and takes options. A task's std::stop_token reports
+  // stop requests from `options.stop`, the task's timeout, and the end of the group's context. The
   // options have no effect on a task that the group queues at its limit.
-  // Throws: std::invalid_argument if there is no pool; whatever FiberPool::submit() throws.
+  // Throws: std::invalid_argument if there is no pool; whatever FiberPool::go() throws.
   template <detail::GroupTask F>
   void spawn(const SubmitOptions& options, F&& task) {
     const Accepted accepted = spawn_or_refuse(options, std::forward<F>(task));
@@ -107,8 +107,8 @@ class TaskGroup : private detail::WrongGroupCalls {
   Accepted spawn_or_refuse(const SubmitOptions& options, F&& task) {
     return start_with(options, detail::Room::as_configured, {}, std::forward<F>(task));
   }
-  // Starts a task without waiting. Returns Errc::full if `max_running` tasks are running, or the
-  // refusal of FiberPool::try_submit().
+  // Starts a task without waiting. Returns Errc::full if `max_running` tasks are running, or an
+  // error of FiberPool::try_submit().
   template <detail::GroupTask F>
   Accepted try_spawn(F&& task) {
     return start(detail::Room::now, {}, std::forward<F>(task));
@@ -119,8 +119,8 @@ class TaskGroup : private detail::WrongGroupCalls {
     return start_with(options, detail::Room::now, {}, std::forward<F>(task));
   }
   // Starts a task; `until` limits the wait for room in the group and in the pool. Returns
-  // Errc::timed_out or cancelled, or the refusal of FiberPool::submit_until(). If a task of
-  // the group, or of a nested group, calls it at the limit, the group queues the new task.
+  // Errc::timed_out or cancelled, or an error of FiberPool::submit_until(). If a task of this group
+  // or of a nested group calls it while the group is full, the group queues the new task.
   template <detail::GroupTask F>
   Accepted spawn_until(const Until& until, F&& task) {
     return start(detail::Room::awaited, until, std::forward<F>(task));
@@ -133,7 +133,7 @@ class TaskGroup : private detail::WrongGroupCalls {
 
   // Starts a task after `delay`, unless the group's context ends before the task can start. join()
   // waits for the task. Before it starts, the task does not count toward `max_running`. Does not
-  // park. If the start throws or the pool refuses the task, join() throws that error.
+  // park. If the task cannot be started or the pool refuses it, join() throws the error.
   // Throws: whatever weft::go() throws.
   template <class Rep, class Period, detail::GroupTask F>
   void spawn_after(std::chrono::duration<Rep, Period> delay, F&& task) {
@@ -153,7 +153,7 @@ class TaskGroup : private detail::WrongGroupCalls {
     wait();
     if (const Errors errors = take(); errors.first) std::rethrow_exception(errors.first);
   }
-  // Parks until every task has ended; take_errors() returns their exceptions.
+  // Parks until every task has ended; take_errors() returns the kept exceptions.
   void wait() noexcept {
     if (!pool_) return running_.wait();
     (void)wait_until({});
@@ -164,8 +164,8 @@ class TaskGroup : private detail::WrongGroupCalls {
     return pool_.wait_without_slot([&]() noexcept { return running_.wait_until(until); });
   }
 
-  // Returns the context of the tasks. It is ended by cancel(), its deadline, its parent's end, a
-  // stop of the pool or, without OnError::run_rest, a task's exception.
+  // Returns the tasks' context. The context ends when cancel() is called, its deadline passes, its
+  // parent ends, the pool is asked to stop, or, without OnError::run_rest, a task throws.
   [[nodiscard]] Context& context() noexcept { return context_; }
   // Requests that all tasks stop; join() still waits for them.
   void cancel() noexcept { context_.cancel(); }
@@ -249,7 +249,7 @@ class TaskGroup : private detail::WrongGroupCalls {
     Place place_;  // Destroyed last.
     std::optional<F> task_;
   };
-  // Holds a task that another task of the group spawned while the group was at its limit.
+  // Holds a task that a task of this or a nested group spawned when the group was at its limit.
   template <class F>
   struct Queued final : detail::QueuedTask {
     template <class G>
@@ -259,8 +259,8 @@ class TaskGroup : private detail::WrongGroupCalls {
     TaskGroup& group;
     std::optional<F> task;
   };
-  // Adds 1 to running_ while a task is being submitted, so joiners wait. A task destroyed before it
-  // runs counts as dropped; if the pool refused it, the destructor corrects dropped_.
+  // Adds 1 to running_ while a task is being submitted, so joiners wait. Destroying an unrun task
+  // adds 1 to dropped_. If the pool refused the task, ~Booking() subtracts this 1.
   class Booking {
    public:
     explicit Booking(TaskGroup& group) noexcept : group_(group) { group_.running_.add(); }
@@ -301,7 +301,7 @@ class TaskGroup : private detail::WrongGroupCalls {
     };
     return detail::submit_with_source(std::forward<F>(task), submit);
   }
-  // Submits the task with a permit. If no permit is free, fails, waits or calls start_behind().
+  // Takes a permit and submits the task. If none is free, fails, waits or calls start_behind().
   template <class F, class Submit>
   Accepted start(detail::Room room, const Until& until, F&& task, Submit submit) {
     if (is_limited() && !permits_.try_acquire()) {
@@ -390,7 +390,7 @@ class TaskGroup : private detail::WrongGroupCalls {
   Semaphore permits_;
   detail::GroupQueue queue_{permits_};
   WaitGroup running_;
-  // The number of accepted tasks that the pool dropped. Relaxed: readers first wait for running_.
+  // The number of accepted tasks that the pool dropped. Relaxed: readers wait for all tasks first.
   detail::Atomic<std::int64_t> dropped_{0};
   Mutex mutex_;
   Errors errors_ WEFT_GUARDED_BY(mutex_);

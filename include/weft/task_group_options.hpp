@@ -13,7 +13,7 @@ namespace weft {
 // Selects what happens to the other tasks of a group when a task throws.
 enum class OnError : std::uint8_t {
   cancel_rest,  // The group's context is cancelled; the first exception is kept.
-  run_rest,     // The other tasks continue; exceptions are kept, the first even if memory runs out.
+  run_rest,     // The other tasks continue. The first exception is kept; others, if memory allows.
 };
 
 struct TaskGroupOptions {

@@ -12,13 +12,13 @@ namespace weft::files {
 struct TemporaryOptions {
   // The directory of the new path. If this is empty, the path is in $TMPDIR, or else in "/tmp".
   std::string folder = {};
-  // The name is `prefix`, random letters and digits, and `suffix`.
+  // The name is `prefix`, random letters and digits (in a simulation, a number), and `suffix`.
   std::string prefix = "weft-";
   std::string suffix = {};
 };
 
 // Owns the path of a new file or directory, and removes it. The two classes below use it.
-// Context: plain value; the destructor and an assignment park if there is a path.
+// Context: plain value; the destructor and assignments park if there is a path.
 class TemporaryPath {
  public:
   TemporaryPath() noexcept = default;
@@ -28,7 +28,7 @@ class TemporaryPath {
   // Removes the current path and takes the path of `other`.
   TemporaryPath& operator=(TemporaryPath&& other) noexcept;
   // Removes the path with everything below it, regardless of the caller's context. Errors are
-  // ignored. A thread of file_group() does this; if it cannot, the calling thread does.
+  // ignored. A thread of file_group() removes the path; if no thread can, the calling thread does.
   ~TemporaryPath() { discard(); }
 
   // Returns the path; empty if there is none.
@@ -49,7 +49,7 @@ class TemporaryPath {
 //   if (!error && upload.file().write_all(text, 0)) (void)upload.keep_as("/srv/uploads/7");
 //
 // Context: fibers and plain threads, one caller at a time; create(), keep_as(), the destructor and
-// an assignment park.
+// assignments park.
 // Errors: the same as for File::open(); invalid_argument for a slash in the prefix or suffix.
 // Throws: std::bad_alloc.
 class TemporaryFile {
@@ -65,8 +65,8 @@ class TemporaryFile {
   // Returns the path; empty if there is no file.
   [[nodiscard]] const std::string& path() const noexcept { return path_.get(); }
   // Keeps the file under another name, as rename() does. Call sync() first, so that a power cut
-  // does not leave the name without the data. After an error the file stays temporary, unless
-  // `until` ended the wait: in that case the file may have either name.
+  // does not leave the name without the data. After an error, the file stays temporary; but if
+  // `until` ended the wait, the file may have the old or the new name.
   // Errors: also the errors of rename(); Errc::closed if there is no file.
   [[nodiscard]] Result<void> keep_as(std::string path, const Until& until = Until::ambient());
   // Keeps the file where it is, and returns its path.
@@ -79,15 +79,15 @@ class TemporaryFile {
 
 // Owns a new, empty directory with a unique name; only the process's user may enter it. The
 // destructor removes it and its contents; if the process is killed, the directory remains.
-// Context: fibers and plain threads, one caller at a time; create(), the destructor and an
-// assignment park.
+// Context: fibers and plain threads, one caller at a time; create(), the destructor and assignments
+// park.
 // Errors: the same as for create_directory(); invalid_argument for a slash in the prefix or suffix.
 // Throws: std::bad_alloc.
 class TemporaryDirectory {
  public:
   TemporaryDirectory() noexcept = default;
 
-  // Creates a directory. If `until` ends the wait, a thread may still create it, then remove it.
+  // Creates a directory. A directory created only after `until` ended the wait is removed again.
   static Result<TemporaryDirectory> create(const TemporaryOptions& options = {},
                                            const Until& until = Until::ambient());
 

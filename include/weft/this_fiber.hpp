@@ -58,8 +58,8 @@ void set_name(std::string_view name) noexcept;
 // effect on a stack outside the fiber's stack, on a plain thread, or after mlockall().
 void trim_stack() noexcept;
 
-// Returns whether the caller is a fiber. RuntimeOptions::on_deadlock runs outside of fibers; there,
-// the functions of this namespace behave as on a plain thread.
+// Returns whether the caller is a fiber. RuntimeOptions::on_deadlock runs outside of fibers: a
+// sleep in it ends the process, and the other functions here act as on a plain thread.
 [[nodiscard]] bool is_fiber() noexcept;
 
 // While this object lives, its fiber must not park or yield; otherwise the process ends with a

@@ -74,7 +74,7 @@ class ClockCase final : public SelectCase {
 
 // Works like Go's time.Timer: it expires once, at a time that can be changed or withdrawn. Each
 // expiry ends one wait. After stop() or reset() has returned, the old time no longer ends a wait.
-// Context: fibers and plain threads; wait(), wait_until() and wait_for() park.
+// Context: fibers and plain threads; wait() and wait_until() park.
 // Lifetime: the object may be destroyed once no caller is waiting.
 class Timer {
  public:
@@ -169,14 +169,14 @@ template <std::invocable Handler = detail::Nothing>
 }
 
 // Refers to a call that a timer makes in a new fiber, as Go's time.AfterFunc does. The destructor
-// does not affect the call, which has no stack until it begins.
+// does not cancel the call. The call has no stack until it begins.
 // Context: fibers and plain threads; does not park.
 class DelayedCall {
  public:
   DelayedCall() noexcept = default;
 
-  // Prevents the call; its fiber then runs only to destroy the callable. Returns false if there is
-  // no call, or if the call is already due or stopped.
+  // Cancels the call. The call's fiber still starts, but only destroys the callable. Returns false
+  // if there is no call, or if the call is already due or stopped.
   bool stop() noexcept { return alarm_ != nullptr && alarm_->cancel(); }
 
  private:
@@ -201,8 +201,8 @@ DelayedCall call_after(std::chrono::duration<Rep, Period> duration, F&& callable
   return call_at(Deadline::after(duration), std::forward<F>(callable));
 }
 
-// Works like call_at(), but the fiber that starts at `deadline` starts a second fiber with
-// `options`, which runs `callable`. The characters of `options.name` must stay valid until then.
+// Works like call_at(), but the fiber started at `deadline` starts a second fiber with `options`,
+// which runs `callable`. The text of `options.name` must stay valid until `callable` starts.
 // Context, Throws: as for go(). If starting the second fiber throws, the exception is handled like
 // one that leaves a detached fiber.
 template <std::invocable F>

@@ -28,7 +28,7 @@ struct TokenBucketOptions {
 //   bytes.take(length);
 //
 // A Pacer enforces a minimum time between starts, and can be paused. A TokenBucket limits the total
-// weight of starts over time, at an exact rate, and can refuse a start. Both use Deadline's clock.
+// weight of starts at an exact rate, and can refuse a start. Both classes use Deadline's clock.
 // Context: fibers and plain threads; take(), take_until() and take_for() park.
 // Throws: calls that take tokens throw std::invalid_argument if `count` is above `burst`.
 // Lifetime: the bucket may be destroyed once every call has returned.
@@ -43,7 +43,7 @@ class TokenBucket {
 
   // Takes `count` tokens and returns true if the bucket has them and no caller is waiting.
   [[nodiscard]] bool try_take(std::uint64_t count = 1);
-  // Parks until earlier callers have their tokens, then until it can take `count` tokens.
+  // Parks until no earlier caller waits, then until it can take `count` tokens.
   void take(std::uint64_t count = 1) { (void)take_until({}, count); }
   // Waits like take(). Returns false, and takes no token, if `until` ended the wait.
   [[nodiscard]] bool take_until(const Until& until, std::uint64_t count = 1);

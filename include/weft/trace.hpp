@@ -27,17 +27,17 @@ struct Options {
 
 // Drops old records and begins to record. The calling worker starts recording at once. Each other
 // worker starts within about 2 ms, or later if it is running a fiber that does not switch. A worker
-// that cannot allocate memory for its events records nothing.
+// that cannot allocate memory for its events records nothing, and tries again later.
 // Throws: std::bad_alloc.
 void start(const Options& options = {});
-// Ends recording. Records are kept for write(), even after their runtime ends.
+// Ends recording; other workers need as long as for start(). Keeps records, even of ended runtimes.
 void stop() noexcept;
 // Returns whether a trace is being recorded.
 [[nodiscard]] bool is_on() noexcept;
 
-// Writes JSON in Chrome's trace event format: a track per worker, a slice per run of a fiber, an
-// arrow from each wake to the next run. If events were overwritten, arrows begin only at times for
-// which the trace has the events of all workers. May be called while recording.
+// Writes JSON in Chrome's trace event format: a track per worker and one for plain threads, a slice
+// per run of a fiber, an arrow from each wake to the next run. If events were overwritten, all
+// arrows begin after the last of these events. May be called during a recording.
 // Context: fibers and plain threads; blocks the calling thread for about a microsecond per event.
 // Throws: std::bad_alloc, what the stream throws, and std::system_error if the system cannot create
 // the thread that writes for a fiber.

@@ -10,7 +10,7 @@
 namespace weft {
 
 // Limits a wait by a deadline, a stop request, both, or nothing. Almost every function that waits
-// has a version with a limit, but blocking(), Once::call(), await() and await_future() do not:
+// has a version with a limit, but some, such as blocking() and Once::call(), do not:
 //
 //   channel.receive_until(value, Deadline::after(10ms));
 //   mutex.try_lock_until(token);
@@ -18,7 +18,7 @@ namespace weft {
 //
 //   task.wait_until(50ms);
 //
-// An Until only ends waits. After its deadline or a stop request, a call that can finish without a
+// An Until ends only waits: after its deadline or a stop request, a call that can finish without a
 // wait still succeeds; any other call fails at once. A duration is measured from the construction
 // of the Until. Use Until only as a parameter type. It stores a stop_token passed as an rvalue,
 // such as source.get_token(). It stores only the address of an lvalue, which must outlive the call.
@@ -30,8 +30,8 @@ class Until {
   // Returns a limit that never ends the wait, not even at the end of the caller's context.
   [[nodiscard]] static Until never() noexcept { return {}; }
   // Returns the limit of the caller's context (context.hpp), or never() if there is none. The limit
-  // must not outlive the context. Functions that return an error use this limit by default, except
-  // FiberPool::submit() and functions whose names end in _for.
+  // must not outlive the context. Most functions that return an error use this limit by default;
+  // FiberPool::submit() and functions whose names end in _for do not.
   // Context: fibers and plain threads; does not park.
   [[nodiscard]] static Until ambient() noexcept;
   // Makes a limit that ends the wait at a deadline, at a time point, after a duration, or upon a

@@ -14,14 +14,14 @@ namespace weft {
 // Counts unfinished work, like Go's sync.WaitGroup. Call go() and wait(), or call add() before each
 // spawn and done() at the end of the work.
 // Context: fibers and plain threads; wait(), wait_until() and wait_for() park.
-// Ordering: done() synchronizes with the return of the wait() that it ends.
-// Lifetime: the group may be destroyed or reused once a wait has succeeded and all have returned.
+// Ordering: done() synchronizes with the return of each successful wait that awaited it.
+// Lifetime: the group may be destroyed or reused once a wait has succeeded and none is pending.
 // Invariants
 //   I1  word_ = 2 * count + (1 if a waiter may be in the list).
 //   I2  The waiter bit is set and cleared under waiters_lock_ only.
 //   I3  A caller that brings the count to 0 with the bit set locks waiters_lock_, wakes all waiters
 //       and clears the bit. While the bit is set, at least one waiter remains and keeps the group
-//       alive. Unchecked: no function can access both the waiter and the waker.
+//       alive. Not asserted, because the list may be empty before the bit is clear.
 // Order
 //   [count]  done() subtracts (acq_rel) -> wait() loads 0 (acquire): wait() sees all finished work.
 class WaitGroup {
@@ -70,7 +70,7 @@ class WaitGroup {
     }
     (void)wait_until({});
   }
-  // Waits as wait() does; returns false if `until` ended the wait.
+  // Parks until the count is 0; returns false if `until` ended the wait.
   [[nodiscard]] bool wait_until(const Until& until) noexcept;
   template <class Rep, class Period>
   [[nodiscard]] bool wait_for(std::chrono::duration<Rep, Period> duration) noexcept {

@@ -23,7 +23,8 @@ namespace {
 
 using Node = CarriedLocks::Node;
 
-// A fiber that waits for a lock. Guarded by its shard's lock. Unchecked: no member leads to it.
+// A fiber that waits for a lock. Guarded by its shard's lock. Not annotated, because no member
+// leads to it.
 struct LockWaiter : detail::Waiter {
   explicit LockWaiter(const void* where) noexcept : lock(where) {}
   const void* const lock;

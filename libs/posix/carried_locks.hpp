@@ -41,7 +41,7 @@ class CarriedLocks {
   struct Node {
     const void* lock = nullptr;
     const void* thread = nullptr;
-    // Guarded by the lock of its shard. Unchecked: no member leads to that lock.
+    // Guarded by the lock of its shard. Not annotated, because no member leads to that lock.
     Node* next = nullptr;
   };
 

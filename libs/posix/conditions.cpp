@@ -37,7 +37,7 @@ struct Entry {
   explicit Entry(const void* where) noexcept : address(where) {}
   const void* const address;
   ConditionVariable condition;
-  // Guarded by the shard's lock. Unchecked: no member leads to that lock.
+  // Guarded by the shard's lock. Not annotated, because no member leads to that lock.
   Entry* next = nullptr;
   // Counts waiting fibers and running signals; the last of them removes the entry.
   std::size_t users = 0;

@@ -37,7 +37,8 @@ struct FiberState : detail::LocalNode {
   std::vector<std::vector<char>> found_names;
 
   const fibers::Fiber* fiber = nullptr;
-  // Guarded by the lock of its shard in the table. Unchecked: no member leads to that lock.
+  // Guarded by the lock of its shard in the table. Not annotated, because no member leads to that
+  // lock.
   FiberState* next_state = nullptr;
 
   // Returns whether the worker is in a blocking call that this library does not intercept. Monitors

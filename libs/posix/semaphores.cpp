@@ -46,8 +46,8 @@ class SignalsBlocked {
   sigset_t before_;
 };
 
-// One waiting fiber; the object is on the fiber's stack. Guarded by the shard's lock. Unchecked: no
-// member leads to that lock.
+// One waiting fiber; the object is on the fiber's stack. Guarded by the shard's lock. Not
+// annotated, because no member leads to that lock.
 struct Waiter {
   const void* semaphore;
   int descriptor;  // An eventfd.

@@ -47,10 +47,11 @@ struct Change {
 // The file system of one host. A directory exists as soon as it has an entry, and need not be made;
 // a directory that was made also exists without an entry.
 // Invariants
-//   I1  `durable` with all changes of `journal` applied has the names of `now`.
-//       Unchecked: a check would have to replay the journal.
+//   I1  `durable` with all changes of `journal` applied has the names of `now`. Not asserted,
+//       because an assertion would have to replay the journal.
 //   I2  A page that is not dirty is the same in Inode::bytes and Inode::durable, unless a change of
-//       the size waits in the journal. Unchecked: a check would have to compare all pages.
+//       the size waits in the journal. Not asserted, because an assertion would have to compare all
+//       pages.
 struct Disk {
   Disk(std::uint64_t seed, std::uint64_t stream) : chance(seed, stream) {}
 

@@ -115,7 +115,7 @@ struct Socket {
 //   I1  Descriptors are above the range of any system, and never used twice.
 //   I2  A pipe with segments in flight has one event in the queue, for its first segment.
 //   I3  Events refer to sockets by descriptor, or hold the connection: an end may close at any
-//       time. Unchecked: no code can inspect the contents of a function object.
+//       time. Not asserted, because no code can inspect the contents of a function object.
 class Wires {
  public:
   explicit Wires(RunState& run) noexcept : run_(run) {}

@@ -24,12 +24,12 @@ namespace weft::tls {
 
 // Invariants
 //   I1  ssl_ and wire_ are used with ssl_mutex_ held, and no caller waits for the socket while it
-//       holds that mutex. Unchecked: a Mutex does not record its owner.
+//       holds that mutex. Not asserted, because a Mutex does not record its owner.
 //   I2  The holder of write_mutex_ writes the bytes of wire_.out in order. After the holder has
 //       unlocked the mutex, it checks for bytes that other callers have added, unless it has left
 //       all to the sender. This need not hold once the connection is broken, or the stream's own
-//       deadline for writes has passed. Unchecked: a check needs the state of the holder and of all
-//       other callers.
+//       deadline for writes has passed. Not asserted, because an assertion needs the state of the
+//       holder and of all other callers.
 class StreamState {
  public:
   // Owns the connection.

@@ -73,7 +73,7 @@ std::error_code PoolCore::grow(std::size_t items) noexcept {
   }
   const std::error_code error = start_worker();
   if (!error && options_->grow.kind() == GrowPolicy::Kind::eager) {
-    // One worker is enough for the task, so the submit succeeds even if more workers cannot be
+    // One worker is enough for the task, so submit() succeeds even if more workers cannot be
     // started.
     while (!state_.closed && state_.workers.live() < state_.slots.capacity() && !start_worker()) {
     }
@@ -129,7 +129,9 @@ void PoolCore::run_stranded_tasks() noexcept {
     PoolItem item;
     PoolWorker self;
     state_.workers.reacquire();
-    state_.workers.depart();  // Counts the caller as starting, so that a sub-pool can admit a task.
+    // depart() counts the caller as a starting worker. Without one, admit_blocked() may be unable
+    // to admit a task to a sub-pool.
+    state_.workers.depart();
     state_.admit_blocked(self.effects);
     state_.workers.arrive_again();
     has_task = state_.take(item, 0, self.effects);

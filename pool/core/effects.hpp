@@ -1,4 +1,4 @@
-// The wakes and destructions that must follow a change under a pool's lock.
+// The waiters to wake, and the job to destroy, after a pool's lock is released.
 #pragma once
 
 #include <utility>

@@ -45,10 +45,10 @@ std::error_code PoolCore::start() noexcept {
 }
 
 void PoolCore::close(Close mode) noexcept {
-  // Holds the dropped tasks. Their destructors run user code and notify waiters, so they run
-  // without the lock. They run before the pool counts as joined.
+  // Holds the dropped tasks. They are destroyed without the lock, because their destructors run
+  // user code and notify waiters. The pool counts as joined only after that.
   std::optional<TaskQueue> dropped(std::in_place);
-  // A copy of stop_source_, because another thread may destroy the pool before request_stop().
+  // Becomes a copy of stop_source_, because the pool may be destroyed before request_stop() runs.
   std::stop_source running(std::nostopstate);
   Effects effects;
   lock_with_sub_pools_closed(mode);
@@ -59,12 +59,12 @@ void PoolCore::close(Close mode) noexcept {
   state_.reaper.wake(effects);
   state_.autoscaler.wake(effects);
   // After the unlock, this call may still have to destroy dropped tasks, admit sub-pools, or start
-  // workers that a paused pool did not need.
+  // workers, because the close has ended a pause.
   const bool stays = !dropped->empty() || !state_.waiters.blocked.empty() || state_.lacks_worker();
   if (stays) ++state_.users;
   state_.tell(effects);
-  // A caller that is not a user must not access the pool after the unlock, because a joiner may
-  // destroy it.
+  // Unless it is counted in `users`, the caller must not access the pool after the unlock, because
+  // a joiner may destroy the pool.
   unlock(effects);
   dropped.reset();
   if (stays) {
@@ -130,7 +130,7 @@ std::stop_token PoolCore::stop_token() noexcept {
   WEFT_CATCH_ALL { return {}; }
   const detail::SpinGuard guard(lock_);
   if (!stop_source_.stop_possible()) {
-    if (state_.is_stopped) (void)made.request_stop();  // There is no callback to run yet.
+    if (state_.is_stopped) (void)made.request_stop();  // No token exists yet, so no callback runs.
     stop_source_.swap(made);
   }
   return stop_source_.get_token();

@@ -15,7 +15,7 @@ namespace weft::pool {
 class PoolCore;
 
 // Keeps a pool in the list while this object exists. The pool must destroy this object before its
-// other members, because a reader of the list calls the pool.
+// other members, because until then visit_all() may call the pool.
 class Listing {
  public:
   // Throws std::system_error or std::bad_alloc.
@@ -30,8 +30,8 @@ class Listing {
 
   // Calls `visit` for each pool that this process has made, in the order of their creation. During
   // the call, no pool is created or destroyed. Skips pools that were made before a fork, because
-  // they may be locked forever in the child. Also skips pools of other simulated processes, because
-  // `visit` might read the stacks of workers that no longer exist. `visit` must not park.
+  // they may be locked forever in the child. Also skips pools of other simulated processes: if such
+  // a process has ended, `visit` might read stacks that no longer exist. `visit` must not park.
   static void visit_all(const std::function<void(PoolCore&)>& visit);
 
  private:
@@ -40,12 +40,12 @@ class Listing {
 
   static Taken& taken() WEFT_REQUIRES(mutex_);
 
-  // A thread holds the mutex only briefly, and not during a fiber switch. A thread that forks holds
-  // it, so that no other thread can hold it in the child.
+  // A thread holds the mutex only briefly, and not during a fiber switch. Before a fork, the
+  // forking thread locks it, because the child has no other thread that could unlock it.
   static detail::ThreadMutex mutex_;
   static Listing* first_ WEFT_GUARDED_BY(mutex_);
   static Listing* last_ WEFT_GUARDED_BY(mutex_);
-  // Null before the first pool. Never destroyed, because a static pool may be destroyed later.
+  // Null before the first named pool. Never destroyed, because a static pool may still use it.
   static Taken* taken_ WEFT_GUARDED_BY(mutex_);
   static const detail::HeldOverForks<mutex_, detail::ForkHandlers::Locks::outer> held_over_forks_;
 

@@ -23,7 +23,7 @@ class Nesting {
   // lock; the function releases the lock temporarily.
   [[nodiscard]] virtual std::error_code ask_for_worker(OnFull when_full,
                                                        Effects& effects) noexcept = 0;
-  // Closes all sub-pools, also sub-pools that are made during the call, and locks the pool. Unless
+  // Closes all sub-pools, including sub-pools made during the call, and locks the pool. Unless
   // `mode` is Close::drain, removes sub-pools without tasks from the pool's wait queue.
   virtual void lock_with_sub_pools_closed(Close mode) noexcept = 0;
 };

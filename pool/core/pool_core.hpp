@@ -28,7 +28,8 @@ namespace weft::pool {
 // Therefore no thread holds the lock while it allocates memory, runs user code or wakes a fiber.
 class PoolCore {
  public:
-  // The functions that a pool's fibers run. They call higher layers, so the owner provides them.
+  // The functions that a pool's fibers run. FiberPool passes them, because PoolCore must not name
+  // functions that call higher layers.
   struct Bodies {
     BackgroundFiber::Body worker;
     BackgroundFiber::Body reaper;
@@ -87,8 +88,8 @@ class PoolCore {
   [[nodiscard]] bool reopen() WEFT_NOT_ANALYZED;
   // The runtime calls this function when it ends, so that it does not wait for idle workers.
   void retire_idle_workers() noexcept;
-  // Calls `call` on the state. If `call` returns true, no caller requires the pause any longer, and
-  // this function ends it.
+  // Calls `call` on the state, and ends the pause if `call` returns true. `call` returns whether it
+  // has removed the last reason for the pause.
   template <class Call>
   void end_pause_if(Call call) noexcept;
   // Parks the caller, which must not be a task of the pool, until the condition is true. Returns
@@ -100,7 +101,7 @@ class PoolCore {
     const detail::SpinGuard guard(lock_);
     return std::invoke(call, state_);
   }
-  // Calls `call` on the state under the lock, and then match_up(), because the change may let
+  // Calls `call` on the state under the lock. Then calls match_up(), because the change may let
   // tasks, workers or callers continue.
   template <class Call>
   void change(Call call) noexcept {
@@ -132,8 +133,8 @@ class PoolCore {
   // nested/blocking_scope.cpp. Parks.
   void reacquire_slots(std::size_t weight) noexcept;
 
-  // --- For workers, nested/ and services/, which lock the pool themselves. A function that
-  // requires the lock may release and retake it. ---
+  // --- For workers, nested/ and services/, which lock the pool themselves.
+  // Functions that require the lock may release the lock and take it again. ---
 
   [[nodiscard]] detail::SpinLock& spin_lock() noexcept WEFT_RETURNS_LOCK(lock_) { return lock_; }
   void lock() noexcept WEFT_ACQUIRES(lock_) { lock_.lock(); }
@@ -147,8 +148,8 @@ class PoolCore {
   // Returns the state, for a caller that has locked another pool with the same root; the pools
   // share one lock.
   [[nodiscard]] PoolState& shared_state() noexcept WEFT_NOT_ANALYZED { return state_; }
-  // Called after a change other than the end of a task. Gives tasks to workers, and free slots to
-  // blocked submitters and to tasks that wait to reacquire slots. Performs the effects.
+  // Called after a state change other than the end of a task. Gives tasks to workers, and free
+  // slots to blocked submitters and to tasks that wait to reacquire slots. Performs the effects.
   void match_up(Effects& effects) noexcept WEFT_RELEASES(lock_);
   void match_up() noexcept WEFT_RELEASES(lock_) {
     Effects none;
@@ -190,7 +191,7 @@ class PoolCore {
   // reference to the job exists, releases the lock to destroy the job, because the destructor runs
   // user code.
   void end_task(PoolWorker& self, detail::PoolItem& item) noexcept WEFT_REQUIRES(lock_);
-  // The steps of end_task(); end_job() returns the task's weight.
+  // The next three functions are steps of end_task(). end_job() returns the task's weight.
   [[nodiscard]] std::size_t end_job(detail::PoolJob& job, PoolWorker& self) noexcept
       WEFT_REQUIRES(lock_);
   // Returns true if the pool keeps the job, to reuse it for a later task.

@@ -124,7 +124,7 @@ std::optional<bool> PoolState::answer(Condition condition, std::uint64_t count) 
       break;
     case Condition::counted:
       has_come = counters.ended() >= count;
-      never_comes = is_joined();  // No further task will end.
+      never_comes = is_joined();  // No task ends after the pool is joined.
       break;
   }
   return has_come || never_comes ? std::optional(has_come) : std::nullopt;
@@ -147,8 +147,8 @@ void PoolState::tell(Effects& effects) noexcept {
   if (only_ticker_is_left()) ticker.wake(effects);
 }
 
-// Ends the waits whose task count has been reached, and finds the next count for which a caller
-// waits.
+// Wakes each caller whose awaited number of ended tasks has been reached, and finds the next number
+// for which a caller waits.
 void PoolState::tell_counted(Effects& effects) noexcept {
   if (!counters.is_awaited()) [[likely]]
     return;
@@ -247,7 +247,7 @@ void PoolState::close(Close mode, TaskQueue& dropped, Effects& effects) noexcept
   pause_holders = 0;
   ++open_number;
   paused = false;
-  detail::WaitList sub_pools;  // Sub-pools with accepted tasks continue to wait.
+  detail::WaitList sub_pools;  // Sub-pools keep waiting, because they still have accepted tasks.
   while (Submitter* submitter = waiters.blocked.claim_front()) {
     if (!submitter->waker) {
       sub_pools.push_back(*submitter);

@@ -21,18 +21,20 @@ namespace weft::pool {
 // The state has no lock of its own; the lock of PoolCore guards it. Its functions change the value,
 // allocate nothing, and store the required actions in Effects.
 // Invariants, in addition to the invariants of the fields
-//   I1  workers.live() <= workers.limit() <= slots.capacity(), with two exceptions. First, workers
-//       may run tasks that were started under a larger limit, or that have taken their slots back.
-//       Second, surplus workers may still be starting, or destroying FiberLocal values.
+//   I1  workers.live() <= workers.limit() <= slots.capacity(), with two exceptions. First, a worker
+//       stays live while it runs a task that began under a larger limit, or that has taken its
+//       slots back. Second, surplus workers may still be starting, or destroying FiberLocal values.
 //   I2  If the next task fits, either a worker is starting, or no worker is idle and no other
 //       worker can be started. In the second case, each live worker looks for a task when its own
-//       task ends. During a pause, one live worker satisfies I2. I2 ensures that each accepted task
-//       runs.
+//       task ends. During a pause, I2 requires only one live worker. I2 ensures that each accepted
+//       task runs.
 //   I3  Submitters are blocked only while the task of the first submitter does not fit. If no
 //       memory is available, submitters may stay blocked until the next task ends. While submitters
-//       are blocked, each pop leaves room for a task. No submitter blocks once the pool is closed.
+//       are blocked, each pop from the queue makes room for another task. No submitter blocks once
+//       the pool is closed.
 //   I4  Tasks that have given their slots back wait for slots only while too few are available.
-//   I5  `users` counts each fiber of the pool, from before its spawn to its last pool access.
+//   I5  `users` includes each fiber of the pool, from before its spawn until its last access to the
+//       pool.
 //   I6  No task begins to run while the pool is paused. A closed pool is not paused.
 struct PoolState {
   PoolState(const PoolOptions& options, bool is_sub_pool) noexcept;
@@ -79,8 +81,8 @@ struct PoolState {
     while (!waiters.blocked.empty() && has_place_at_parent() && admit_one(nullptr, effects)) {
     }
   }
-  // Selects the longest-blocked submitter. Skips a submitter whose task must wait for a key and has
-  // no place in the queue. Returns the selected submitter if its task fits, and null otherwise.
+  // Selects the longest-blocked submitter. Skips a submitter if its task must wait for a key and
+  // the queue has no place for it. Returns null if the selected submitter's task does not fit.
   [[nodiscard]] Submitter* next_blocked() noexcept;
   // Admits the next blocked submitter, if there is room in the queue's memory. If
   // `instead_of_queue` is not null, admits only a plain task, and moves it to `*instead_of_queue`.
@@ -93,14 +95,14 @@ struct PoolState {
       waiters.blocked.release_key(key);
     }
   }
-  // Returns whether a blocked submitter is waiting although the pool has room. In this case, the
-  // queue lacks memory, or another task has taken the submitter's place in the queue.
+  // Returns whether a submitter is blocked although the pool has room, because the queue has no
+  // memory for another plain task.
   [[nodiscard]] bool lacks_memory_for_blocked() const noexcept {
     return !waiters.blocked.empty() && slots.has_room() && !queue.has_room_for_plain();
   }
   // Returns whether a worker that starts no task must call match_up() to admit blocked submitters.
-  // This is necessary during a pause, when no task starts, and if the pool has room but the queue
-  // lacks memory for a plain task, for example after a task with attributes has ended.
+  // This is necessary if the pool has room for a task, but is paused or has no memory for another
+  // plain task in its queue.
   [[nodiscard]] bool must_admit_without_start() const noexcept {
     return !waiters.blocked.empty() && slots.has_room() && (paused || !queue.has_room_for_plain());
   }
@@ -108,8 +110,8 @@ struct PoolState {
   // --- Tasks run ---
 
   [[nodiscard]] bool next_fits() const noexcept { return slots.can_start(queue.next_weight()); }
-  // Takes the next accepted task or, if there is none, the task of a blocked submitter. Wakes up to
-  // `calls` idle workers for the remaining tasks.
+  // Takes the next accepted task or, if there is none, the task of a blocked submitter. Wakes at
+  // most `calls` idle workers for the remaining tasks.
   [[nodiscard]] bool take(detail::PoolItem& item, int calls, Effects& effects) noexcept;
   // Returns whether end_and_pop() suffices at the end of a plain task, as it usually does: there is
   // no waiter to wake, no worker to wake or retire, and no submitter to admit. Otherwise the caller
@@ -149,11 +151,11 @@ struct PoolState {
   // Returns true if the condition is true, false if it can never become true, and nothing if it may
   // become true later.
   [[nodiscard]] std::optional<bool> answer(Condition condition, std::uint64_t count) const noexcept;
-  // Ends the waits for conditions that are true, or can never become true. A caller that `users`
-  // does not count must not access the pool after its next unlock, because a joiner may then
-  // destroy the pool.
+  // Ends the waits for conditions that are true, or can never become true. After its next unlock, a
+  // caller that is not counted in `users` must not access the pool, because a joiner may have
+  // destroyed it.
   void tell(Effects& effects) noexcept;
-  // Like tell(), but ends only waits for a number of ended tasks, if that number has been reached.
+  // Like tell(), but wakes only callers whose awaited number of ended tasks has been reached.
   void tell_counted(Effects& effects) noexcept;
 
   // --- Slots that tasks give back while they wait ---
@@ -162,8 +164,8 @@ struct PoolState {
     slots.release(weight);
     workers.release();
   }
-  // Returns whether a task may lend its slot to a new task for which it waits. The new task must be
-  // the next to start, and no worker may be available for it.
+  // Returns whether a task may lend its slot to a new task for which it waits. This requires that
+  // the new task would start next, and that no worker is available for it.
   [[nodiscard]] bool may_lend_slot() const noexcept {
     return !closed && !paused && queue.startable() == 0 && slots.can_start_newcomer() &&
            workers.idle() + workers.starting() == 0 && !workers.has_surplus() &&
@@ -191,14 +193,14 @@ struct PoolState {
     slots.reacquire(weight);
     workers.reacquire();
   }
-  // Gives free slots to the tasks that have waited for them longest. I1 may be violated on return;
-  // if so, the caller must retire itself or the surplus workers.
+  // Gives free slots to the tasks that have waited for them longest. If I1 is violated on return,
+  // the caller must retire itself or the surplus workers.
   void return_slots(Effects& effects) noexcept;
 
   // --- Workers ---
 
-  // Returns whether an idle worker can be woken, and too few workers are starting for the queued
-  // tasks.
+  // Returns true if an idle worker can be woken, and the workers that are starting are too few for
+  // the queued tasks.
   [[nodiscard]] bool should_call_worker() const noexcept {
     return workers.idle() > 0 && workers.starting() * kTasksPerWake < queue.startable() &&
            !paused && next_fits();
@@ -222,8 +224,8 @@ struct PoolState {
   // Removes the calling worker from the live workers, because the pool has too many workers or no
   // more tasks.
   void retire_self(Effects& effects) noexcept;
-  // Does the same as retire_self(), but the worker stays live until it has destroyed the objects of
-  // its tasks. After that, it looks for a task again.
+  // Retires the calling worker, but lets it first destroy the FiberLocal values of its tasks. No
+  // other worker replaces it meanwhile. After that, the retired worker looks for a task again.
   void begin_clearing(Effects& effects) noexcept;
   [[nodiscard]] bool coldest_may_go(std::size_t kept) const noexcept {
     return workers.coldest_is_stale() && queue.startable() == 0 && workers.staying() > kept;
@@ -258,7 +260,7 @@ struct PoolState {
     ++pause_holders;
     return open_number;
   }
-  // Returns whether this call removed the last reason for the pause; the caller must then end the
+  // Returns whether this call removed the last reason for the pause. If so, the caller must end the
   // pause.
   [[nodiscard]] bool resume() noexcept {
     return std::exchange(is_pause_wanted, false) && pause_holders == 0;
@@ -288,8 +290,8 @@ struct PoolState {
   [[nodiscard]] bool relies_on_drain_in_queue() const noexcept {
     return waits_at_parent && may_wait_for_parent();
   }
-  // Returns whether a submitter must request a drain task before it blocks, because none is
-  // pending. A single drain task serves all blocked submitters.
+  // Returns whether a submitter must request a drain task before it blocks. If a drain task is
+  // already pending, it serves all blocked submitters.
   [[nodiscard]] bool must_wait_at_parent(std::size_t weight) const noexcept {
     return is_sub_pool && !waits_at_parent && workers.starting() == 0 &&
            workers.live() < slots.capacity() && has_room(weight);
@@ -300,12 +302,11 @@ struct PoolState {
   // One starting worker is enough for this many queued tasks. If the tasks are short, the starting
   // worker runs them one after another; otherwise it starts more workers (README.md).
   static constexpr std::size_t kTasksPerWake = 16;
-  // While this many workers are starting, only a worker that has just arrived starts another,
-  // except in a sub-pool. Arriving workers start only as many workers as the queue still needs
-  // (README.md).
+  // While this many workers of a pool without a parent are starting, submit() starts no more. If
+  // the queue needs more, each of them starts another when it takes its first task (README.md).
   static constexpr std::size_t kStartsAhead = 16;
 
-  // The fields that each task changes are adjacent, because their cache lines move between the
+  // The fields that each task changes are adjacent, so that few cache lines move between the
   // processors that use the pool.
   Slots slots;
   Counters counters;
@@ -330,8 +331,8 @@ struct PoolState {
   const PoolOptions& options;
 
  private:
-  // Called when a worker leaves, or begins to destroy its tasks' objects. Retires surplus workers,
-  // and all idle workers of a closed pool with an empty queue. Admits blocked submitters.
+  // Called when a worker retires, or begins to destroy its FiberLocal values. Retires surplus
+  // workers, and all idle workers of a closed pool with an empty queue. Admits blocked submitters.
   void pass_work_on(Effects& effects) noexcept;
   void accept_weight(std::size_t weight) noexcept {
     slots.accept(weight);

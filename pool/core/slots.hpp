@@ -40,8 +40,8 @@ class Slots {
 
   // Returns whether a task of that weight can be accepted. After a resize, a task may be heavier
   // than bound_. Such a task is accepted only if no task runs and all queued tasks wait for keys
-  // (`held_up`). The tasks that hold these keys have then given their slots back, perhaps to
-  // wait for the heavy task.
+  // (`held_up`). A task that holds such a key may be waiting for the heavy task, so the heavy task
+  // must not wait for that task.
   [[nodiscard]] bool has_room(std::size_t weight, std::size_t held_up) const noexcept {
     return weight <= left_of(bound_, load_) || (weight > 1 && load_ == held_up);
   }
@@ -96,9 +96,9 @@ class Slots {
     end(weight);
     ++released_;
   }
-  // Returns whether a task can take its slots again after a wait. A plain task cannot take a free
-  // slot for which a queued task was accepted (I1). While slots are reserved, queued tasks cannot
-  // start, so any free slot suffices.
+  // Returns whether a task can take its slots again after a wait. A task of weight 1 cannot take a
+  // free slot that an accepted task in the queue will need (I1). While slots are reserved, no
+  // queued task can start, so the task can take any free slot.
   [[nodiscard]] bool can_reacquire(std::size_t weight) const noexcept {
     if (weight > 1) return used() == 0 || weight <= left_of(capacity_, used());
     return used() < capacity_ && (reserved_ > 0 || load_ < whole_bound());
@@ -112,7 +112,7 @@ class Slots {
   // plain task gets the slot back when the other task ends.
   void lend() noexcept { ++released_; }
   void end_loan() noexcept { --released_; }
-  // Frees all slots of a running task of that weight, except one slot.
+  // Frees all but one of the slots of a running task that has this weight.
   void shrink(std::size_t weight) noexcept {
     extra_running_ -= weight - 1;
     load_ -= weight - 1;
@@ -146,7 +146,7 @@ class Slots {
 
   std::size_t load_ = 0;
   std::size_t running_ = 0;
-  std::size_t extra_running_ = 0;  // Slots of running tasks, without each task's first slot.
+  std::size_t extra_running_ = 0;  // Slots of running tasks, except each task's first.
   std::size_t bound_ = 0;
   std::size_t reserved_ = 0;
   std::size_t capacity_ = 0;

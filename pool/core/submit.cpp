@@ -111,7 +111,8 @@ std::error_code PoolCore::submit_blocking(PoolItem& item, const Until& until) {
     } else if (state_.queue.will_have_room_for(item)) {
       if (effects.empty()) break;
     } else if (!grow_queue(item)) {
-      // The pool admits blocked submitters under the lock, where it must not allocate memory.
+      // When the pool later admits this submitter, it holds the lock, so it cannot allocate memory
+      // then.
       error = std::make_error_code(std::errc::not_enough_memory);
     }
     if (error) return answered(error, effects);
@@ -132,11 +133,12 @@ std::error_code PoolCore::submit_blocking(PoolItem& item, const Until& until) {
   }
   lock_.lock();
   --state_.waiters.parked;
-  // If the pool is closed and joined meanwhile, the joiner waits for this caller's last access.
+  // If another caller now closes and joins the pool, join() waits until this caller calls leave().
   ++state_.users;
   ++state_.counters.rejected;
-  // This submitter may have been the first in the wait queue; the task of the next one may be light
-  // enough to fit. The next submitter with the same key may now wait only for room.
+  // If this submitter was the first in the wait queue, the next submitter's task may be light
+  // enough to fit. If no task holds this submitter's key, the next submitter with the same key
+  // waits only for room.
   if (attributes != nullptr) state_.release_key(attributes->key);
   match_up();
   leave();
@@ -144,9 +146,9 @@ std::error_code PoolCore::submit_blocking(PoolItem& item, const Until& until) {
 }
 
 // Drops queued tasks until `item` fits, and accepts it. An item of weight 1 replaces exactly one
-// task. It takes no additional room, so it overtakes no blocked submitter. The lock is held from
-// the first drop until the item is accepted. Otherwise, if a drain task were dropped, its sub-pool
-// could take the room for a new drain task.
+// task. It uses that task's room, so it takes no room that a blocked submitter could use. The lock
+// is held from the first drop until the item is accepted. If the lock were released after a drain
+// task was dropped, its sub-pool could submit a new drain task into the freed room.
 std::error_code PoolCore::submit_dropping(PoolItem& item, Effects& effects) {
   const std::size_t weight = TaskQueue::weight_of(item);
   PoolItem dropped;  // Destroyed without the lock, because its destruction wakes waiters.

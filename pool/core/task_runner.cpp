@@ -26,7 +26,8 @@ void TaskRunner::run_job(detail::PoolJob& job, PoolWorker& self) const noexcept 
   if (job.is_unwatched()) report_lost(job, self);
 }
 
-// Must not be called inside a catch block, because the handler may park.
+// Must not be called inside a catch block, because the function calls `on_exception`, which may
+// park.
 void TaskRunner::report_plain(const detail::PoolItem& item, PoolWorker& self) const noexcept {
   self.outcome = Outcome::failed;
   report({std::exchange(self.thrown, nullptr), item.task.type_hint()}, self);

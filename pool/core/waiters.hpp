@@ -21,12 +21,12 @@ struct Submitter : detail::Waiter {
   bool waits_behind_key = false;
 };
 
-// Keeps blocked submitters in two lists. Submitters in the first list wait for room, in FIFO order.
-// In the second list, each submitter's task is held up by another task with the same key. The queue
-// has limited room for such tasks, and these submitters wait for that room. Submitters in the first
-// list never wait for submitters in the second. Otherwise a deadlock would be possible: a key's
-// holder could wait for room behind a submitter that waits for the key. The pool's lock guards the
-// lists. Invariant: both lists are in the order of arrival.
+// Keeps blocked submitters in two lists. Submitters in for_room_ wait for room, in FIFO order. Each
+// submitter in behind_keys_ has a task whose key another task holds. The queue limits the total
+// weight of such tasks, and these submitters wait until this weight falls. Submitters in for_room_
+// never wait for submitters in behind_keys_. Otherwise a deadlock would be possible: a key's holder
+// could wait for room behind a submitter that waits for the key. The pool's lock guards the lists.
+// Invariant: both lists are in the order of arrival.
 class BlockedSubmitters {
  public:
   // The size includes submitters that have given up, until they remove themselves or another caller
@@ -65,12 +65,12 @@ class BlockedSubmitters {
   void erase_if_linked(detail::Waiter& waiter) noexcept {
     if (waiter.linked) erase(static_cast<Submitter&>(waiter));
   }
-  // Moves the submitter from the first list to the second, because another task holds its key.
+  // Moves the submitter from for_room_ to behind_keys_, because another task holds its task's key.
   void wait_behind_key(Submitter& submitter) noexcept {
     move(submitter, for_room_, behind_keys_, true);
   }
   // Called when no task holds the key any more. Moves the first submitter whose task has this key
-  // from the second list to the first.
+  // from behind_keys_ to for_room_.
   void release_key(const TaskKey& key) noexcept {
     detail::Waiter* waiter = behind_keys_.front();
     while (waiter != nullptr && !has_key(*waiter, key)) waiter = waiter->next;

@@ -1,4 +1,4 @@
-// The loop of a worker, which arrives, runs tasks, idles, and leaves the pool.
+// A worker's main loop: the worker joins the pool, runs tasks, idles, and leaves the pool.
 #include "pool/core/worker_loop.hpp"
 
 #include <utility>
@@ -25,7 +25,7 @@ class WorkerLoop {
     self_.waker = detail::current();
     core_.lock();
     if (!state_.workers.arrive()) return core_.unlock();
-    state_.workers.depart();  // Undoes the arrival, because next_task() calls arrive_again().
+    state_.workers.depart();  // next_task() calls arrive_again(), which requires this call.
     while (next_task()) {
       core_.runner().run(item_, self_);
       core_.lock();
@@ -156,8 +156,8 @@ bool WorkerLoop::clear_or_leave() noexcept {
   Effects& effects = self_.effects;
   const bool clears = self_.has_objects();
   clears ? state_.begin_clearing(effects) : state_.retire_self(effects);
-  // A worker that takes its next task makes room in the queue for a blocked submitter. This worker
-  // takes no task, so match_up() may have to allocate memory to queue another task.
+  // This worker takes no task from the queue, so it frees no memory there for the task of a blocked
+  // submitter. match_up() allocates this memory if necessary.
   const bool may_admit_more = !state_.waiters.blocked.empty() && state_.slots.has_room();
   may_admit_more ? core_.match_up(effects) : core_.unlock(effects);
   return clears && clear();

@@ -7,10 +7,10 @@ namespace weft::pool {
 
 // The FiberLocal values that tasks have created on the fiber of a worker, such as the objects of
 // per_worker(). A retired worker counts as live until it has destroyed the values. The capacity
-// therefore bounds the number of workers with such values. There is one exception: before the
-// destructor of a value waits for the worker's own pool, the worker stops counting as live. Only
-// the worker calls these functions, except empty(). While the worker is idle, other threads call
-// empty() under the pool's lock.
+// therefore bounds the number of workers with such values. However, a worker stops counting as live
+// before the destructor of such a value waits for the worker's own pool. Only the worker calls the
+// functions of this class, except empty(). While the worker is idle, other threads call empty()
+// under the pool's lock.
 class WorkerObjects {
  public:
   // Makes an object that is always empty.

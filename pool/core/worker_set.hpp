@@ -25,8 +25,8 @@ struct PoolWorker : detail::Waiter {
   }
 
   WorkerObjects* const objects = nullptr;  // Null if the worker never has FiberLocal values.
-  PoolWorker* hotter = nullptr;            // The neighbor in the idle list that went idle later.
-  PoolWorker* colder = nullptr;            //
+  PoolWorker* hotter = nullptr;            // The worker in front of this one in the idle list.
+  PoolWorker* colder = nullptr;            // The worker behind this one in the idle list.
   std::uint64_t idle_since = 0;            // The WorkerSet's epoch_ when the worker went idle.
   std::uint64_t number = 0;                // The running task's number, as in TaskInfo.
   bool starting = true;                    // True until the worker looks for a task.
@@ -45,13 +45,14 @@ struct PoolWorker : detail::Waiter {
 // A running worker has unlocked the pool to run a task. An idle worker is parked, in a list that
 // begins with the most recently used worker. A starting worker has been spawned or woken, but is
 // not looking for a task yet. A clearing worker has been retired, and is destroying the FiberLocal
-// values of its tasks. In a sub-pool, the drain tasks are the workers, and are never idle.
+// values of its tasks. In a sub-pool, drain tasks serve as workers; they are never idle.
 // Invariants
-//   I1  live() = running + idle() + starting() + clearing, plus 1 while a worker is looking for a
-//       task.
+//   I1  live() is the number of running, idle, starting and clearing workers, plus 1 while a worker
+//       is looking for a task.
 //   I2  From the front to the back of the list of idle workers, idle_since never increases.
-//   I3  A clearing worker destroys the values, and then looks for a task. Until then, it keeps its
-//       place, unless leave_clearing() is called. Unchecked: a check sees only one moment.
+//   I3  After a clearing worker has destroyed its FiberLocal values, it looks for a task, unless
+//       leave_clearing() is called. Not asserted, because no field records whether it looks for a
+//       task.
 class WorkerSet {
  public:
   explicit WorkerSet(WakeOrder order) noexcept : order_(order) {}
@@ -107,11 +108,11 @@ class WorkerSet {
     --fresh_;
     return true;
   }
-  // Called when a worker interrupts its search for a task to do other work. The worker must arrive
-  // again afterwards.
+  // Called when a worker interrupts its search for a task to do other work. The worker must call
+  // arrive_again() afterwards.
   void depart() noexcept { ++starting_; }
-  // Called when a worker arrives again after its depart(), or arrives after call() has taken it
-  // from the idle workers.
+  // Called when a worker resumes its search after depart(), or begins to search because call() has
+  // removed it from the list of idle workers.
   void arrive_again() noexcept { --starting_; }
 
   void go_idle(PoolWorker& worker) noexcept {
@@ -159,8 +160,8 @@ class WorkerSet {
   }
   // Retires the worker that has been idle longest. If the worker has no objects, another worker may
   // replace it at once, although its fiber has not ended yet. While a worker destroys its objects,
-  // the pool accepts tasks as before. Afterwards, this worker runs the accepted tasks if no other
-  // worker can. Requires an idle worker.
+  // the pool accepts tasks as before. After that, the worker runs these tasks if no other worker is
+  // available. Requires an idle worker.
   void retire_coldest(Effects& effects) noexcept {
     PoolWorker& worker = take(*coldest_);
     worker.retired = true;
@@ -181,18 +182,19 @@ class WorkerSet {
     while (idle_ > 0) retire_coldest(effects);
   }
   // Retires idle workers first, and then spawned workers that have not arrived. A worker that
-  // call() has removed from the list may have objects to destroy, so it is retired when it arrives.
+  // call() has removed from the list is retired only when it arrives, because it may have objects
+  // that it must destroy first.
   void retire_surplus(Effects& effects) noexcept {
     while (has_surplus() && idle_ > 0) retire_coldest(effects);
     while (has_surplus() && has_fresh()) retire_fresh();
   }
   void end_epoch() noexcept { ++epoch_; }
-  // Each idle timeout begins a new epoch, so a difference of 2 means that a timeout has passed.
+  // An epoch lasts one idle timeout. Two changes of the epoch prove an idle time of one timeout.
   [[nodiscard]] bool coldest_is_stale() const noexcept {
     return idle_ > 0 && epoch_ - coldest_->idle_since >= 2;
   }
 
-  // Called when a task gives its slot back because it waits for its own pool.
+  // Called when a task waits for its own pool and therefore gives its slot back.
   void release() noexcept {
     --staying_;
     check_live();
@@ -210,7 +212,7 @@ class WorkerSet {
     --idle_;
     return worker;
   }
-  // places_ is a separate field, because each submit() reads it.
+  // Stores the result in places_, because each submit() needs it.
   void count_places() noexcept { places_ = limit_ - std::min(limit_, clearing_); }
 
   std::size_t starting_ = 0;

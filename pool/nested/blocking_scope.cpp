@@ -17,9 +17,10 @@ namespace weft::detail {
 
 namespace {
 
-// Visits the slots from the innermost pool to the outermost. A task that holds a slot of a sub-pool
-// may wait for a slot of the parent pool. The holder of a parent's slot never waits for a slot of
-// the sub-pool, because a drain task takes only free slots. The waits therefore form no cycle.
+// Visits the slots from the innermost pool to the outermost. In this order, a task may wait for a
+// slot of the parent pool while it holds one of the sub-pool, but never the reverse. A drain task,
+// which holds a slot of the parent, never waits for a slot of the sub-pool, because it takes a task
+// only if such a slot is free. The waits therefore form no cycle.
 template <class Action>
 void for_each_slot(pool::Registration* innermost, Action action) {
   for (auto* entry = innermost; entry != nullptr; entry = entry->outer()) {
@@ -27,9 +28,10 @@ void for_each_slot(pool::Registration* innermost, Action action) {
   }
 }
 
-// If the caller is a task of a pool with that root, returns its innermost registration with a slot.
-// Returns null otherwise. A worker that is destroying its tasks' FiberLocal values has no slot. The
-// function removes such a worker from the pool, because the awaited task may need another worker.
+// If the caller is a task of a pool whose root is `root`, returns the caller's innermost
+// registration that has a slot. Returns null otherwise. A worker that is destroying its tasks'
+// FiberLocal values has no slot. The function removes such a worker from the pool, because the
+// awaited task may need another worker.
 pool::Registration* slots_of(pool::Registration* entry, const pool::PoolCore* root) noexcept {
   while (entry != nullptr && !entry->may_release()) {
     const bool may_give_up = entry->is_clearing() && &entry->core() == root;

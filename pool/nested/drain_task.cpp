@@ -15,8 +15,8 @@ namespace {
 enum class Turn : std::uint8_t { first, later };
 
 // The caller must hold the lock. Returns whether a drain task of the sub-pool may begin a task.
-// After its first task, a drain task begins no further task while a parent has other work. Drain
-// tasks of the same sub-pool are not such work.
+// After its first task, a drain task begins no further task while a parent has other work. Other
+// drain tasks of the same sub-pool do not count as such work.
 bool has_turn(PoolCore& sub_pool, Turn turn) noexcept {
   PoolCore* const parent = sub_pool.parent();
   if (parent == nullptr) return true;
@@ -30,16 +30,16 @@ bool has_turn(PoolCore& sub_pool, Turn turn) noexcept {
 
 // A task of weight n needs n slots of each parent; its drain task already holds one of them. The
 // drain task first gives this slot back, and then takes all n slots at once, as a task does after a
-// wait. A task that waits for slots of a pool therefore holds no slot of that pool. Meanwhile the
-// task counts as running in the sub-pool, because it has already left the queue there.
+// wait. Thus no task holds a slot of a pool while it waits for slots of the same pool. Meanwhile
+// the task counts as running in the sub-pool, because it has already left the queue there.
 class SlotsOfParents {
  public:
   explicit SlotsOfParents(Registration& drain) noexcept
       : weight_(drain.weight()), first_(drain.outer()), end_(first_) {
     if (weight_ == 1) [[likely]]
       return;
-    // A caller that runs a drain task in place of a worker may have no slots in the outer pools, or
-    // may have given them back.
+    // A caller that runs a drain task in place of a worker may have no slots in the outer pools,
+    // because it never had any or has given them back.
     const PoolCore* parent = drain.core().parent();
     for (; end_ != nullptr && &end_->core() == parent && end_->has_slot(); end_ = end_->outer()) {
       parent = parent->parent();
@@ -66,7 +66,7 @@ class SlotsOfParents {
   SlotsOfParents& operator=(const SlotsOfParents&) = delete;
 
  private:
-  // Visits the workers of the outer pools in whose slots the drain task runs.
+  // Visits the caller's registration in each outer pool in which the drain task occupies a slot.
   template <class Action>
   void for_each_worker(Action action) noexcept {
     for (Registration* worker = first_; worker != end_; worker = worker->outer()) action(*worker);
@@ -82,7 +82,8 @@ class Drain {
  public:
   explicit Drain(PoolCore& core) noexcept : core_(core), state_(core.state()) {}
 
-  // Returns the last job, which the caller must complete, or null if there is no such job.
+  // Returns the job of the task that ran last, or null if there is none. The caller must complete
+  // the job.
   [[nodiscard]] PoolJob* run() noexcept {
     PoolItem item;
     Registration registration(core_, item);
@@ -107,18 +108,18 @@ class Drain {
     core_.runner().run(item, self_);
   }
 
-  // Returns false if no task is left, or if the drain task must not run another task now. Otherwise
-  // wakes the waiters of the previous job, because the next task has taken over the job's slot. If
-  // the result is false, the parent wakes these waiters when it frees the drain task's slot.
+  // Returns false if no task is left, or if the drain task must not run another task now. If it
+  // returns true, it wakes the waiters of the previous job, whose slot the next task now uses. If
+  // it returns false, the parent wakes these waiters when it frees the drain task's slot.
   bool next(PoolItem& item, Turn turn) noexcept WEFT_RELEASES(core_.spin_lock()) {
     Effects& effects = self_.effects;
     state_.tell_counted(effects);
     state_.return_slots(effects);
     if (state_.paused) {
-      // During a pause, no task starts; this only queues the task of one blocked submitter.
+      // During a pause, no task starts. The pool only queues one blocked submitter's task.
       (void)state_.admit_one(nullptr, effects);
     } else if (!state_.waiters.blocked.empty()) {
-      state_.workers.depart();  // Counts as a starting worker meanwhile.
+      state_.workers.depart();  // admit_blocked() then counts this task as starting.
       state_.admit_blocked(effects);
       state_.workers.arrive_again();
     }

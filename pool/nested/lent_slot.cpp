@@ -1,9 +1,9 @@
 // If a task that calls run() gave its slot back during the wait, the pool would start another
 // worker for the awaited task. A recursion of n calls would then need n workers. The caller
 // therefore lends its slot if the awaited task would be the next to start, and no worker is
-// available. The caller spawns a fiber that runs the task, and joins the fiber. The runtime can run
-// such a fiber on the caller's own stack if that stack has at least as much room as a separate
-// stack; see Worker::run_in_place().
+// available. The caller spawns a fiber that runs the task, and joins the fiber. If the caller's own
+// stack has at least as much room as a separate stack, the runtime can run the fiber on the
+// caller's stack; see Worker::run_in_place().
 #include "pool/nested/lent_slot.hpp"
 
 #include <cstdint>
@@ -43,7 +43,8 @@ bool run_on_fiber(const PoolOptions& options, Run run) noexcept {
 
 bool run_in_slot_of(Registration* caller, PoolCore& core, detail::PoolItem& item) noexcept {
   if (caller == nullptr || &caller->core() != &core) return false;
-  // In a Submitting scope, the new fiber would create an additional per_worker() object.
+  // In a Submitting scope, the slot is not lent: the task may call a per_worker() function, and
+  // would then create an object for the new fiber.
   if (detail::Submitting::is_any() || !caller->try_lend_slot()) return false;
   std::uint64_t number = 0;
   if (!core.lend_slot(item, number)) {

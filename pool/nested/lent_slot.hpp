@@ -8,8 +8,8 @@ namespace weft::pool {
 class PoolCore;
 class Registration;
 
-// Runs `item`, the job of a run() call, to its end in the slot of `caller`, if the caller is a task
-// of the pool. Returns false without running `item` if the caller may not lend its slot, for
+// If `caller` is a task of the pool, runs `item`, the job of its run() call, to its end in the
+// caller's slot. Returns false without running `item` if the caller may not lend its slot, for
 // example because a worker is available or another task is next. Parks.
 [[nodiscard]] bool run_in_slot_of(Registration* caller, PoolCore& core,
                                   detail::PoolItem& item) noexcept;

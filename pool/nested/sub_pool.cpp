@@ -88,7 +88,7 @@ void PoolNesting::lock_with_sub_pools_closed(Close mode) noexcept {
       core.leave();
       core_.lock();
     }
-  } while (!state.closing);  // The loop repeats if the parent was opened meanwhile.
+  } while (!state.closing);  // The loop repeats if reopen() was called meanwhile.
   if (mode != Close::drain) take_out_idle_sub_pools();
 }
 
@@ -101,7 +101,7 @@ void PoolNesting::take_out_idle_sub_pools() noexcept {
     if (waiter->waker) continue;  // Skips submitters.
     auto& place = static_cast<SubPool&>(*waiter);
     PoolState& sub_pool = place.core.shared_state();
-    if (sub_pool.has_accepted()) continue;  // The sub-pool was opened meanwhile.
+    if (sub_pool.has_accepted()) continue;  // The sub-pool has been opened.
     sub_pool.waits_at_parent = false;
     blocked.erase(place);
   }
@@ -110,8 +110,8 @@ void PoolNesting::take_out_idle_sub_pools() noexcept {
 // ---- Asking for workers
 
 // A sub-pool calls this function instead of starting a worker. On success, the parent has accepted
-// a drain task. If `when_full` is OnFull::block, success may also mean that the sub-pool is waiting
-// for room in the parent.
+// a drain task. If `when_full` is OnFull::block, the sub-pool may be waiting for room in the parent
+// instead.
 std::error_code PoolNesting::ask_for_worker(OnFull when_full, Effects& effects) noexcept {
   PoolItem item;
   core_.unlock();
@@ -133,8 +133,9 @@ std::error_code PoolNesting::ask_for_worker(OnFull when_full, Effects& effects) 
   return error;
 }
 
-// A parent that is being closed accepts a drain task only if the sub-pool has accepted tasks. The
-// sub-pool's blocked submitters need none, because the parent's close() also closes the sub-pool.
+// A parent that is being closed accepts a drain task only if the sub-pool has accepted tasks.
+// Blocked submitters need no drain task: the parent's close() also closes the sub-pool, so their
+// submissions fail.
 std::error_code PoolNesting::hand_in(PoolItem& drain, OnFull when_full, Effects& effects) noexcept {
   PoolCore& parent = *core_.parent();
   std::error_code error = Errc::closed;
@@ -147,8 +148,8 @@ std::error_code PoolNesting::hand_in(PoolItem& drain, OnFull when_full, Effects&
                                        : std::make_error_code(std::errc::not_enough_memory);
 }
 
-// Adds the sub-pool to the parent's wait queue like a blocked submitter, so that it gets room after
-// earlier submitters. Returns false if no memory is available.
+// Adds the sub-pool to the end of the parent's wait queue, like a blocked submitter. Returns false
+// if no memory is available.
 bool PoolNesting::wait_for_room(PoolItem& drain, Effects& effects) noexcept {
   PoolCore& parent = *core_.parent();
   PoolState& state = parent.shared_state();

@@ -25,7 +25,7 @@ class PoolCore;
 // pools with the same root share one lock, which guards all members except the reference count.
 // Order
 //   [sub-pool-refs]  release() decrements references_ (acq_rel) -> the last release() decrements it
-//                    (acq_rel): the object is deleted after all other uses.
+//                    (acq_rel): all other users have finished with the object before it is deleted.
 class SubPool : public Submitter {
  public:
   SubPool(PoolCore& its_core, PoolCore& its_parent) noexcept : core(its_core), parent(its_parent) {}
@@ -46,7 +46,7 @@ class SubPool : public Submitter {
   PoolCore& core;
   PoolCore& parent;
   // The drain task that the parent will accept after the tasks of earlier submitters. If the
-  // sub-pool leaves the parent's wait queue first, it keeps this drain task for its next wait.
+  // sub-pool leaves the parent's wait queue before then, it keeps this task for its next wait.
   detail::PoolItem drain;
   bool has_ended = false;
   SubPool* next_sub_pool = nullptr;
@@ -60,8 +60,9 @@ class SubPool : public Submitter {
 
 // A task of the parent that runs tasks of a sub-pool. The parent completes a drain task, like every
 // job, when it frees the task's slot. At that moment, the drain task also ends the waits for the
-// last job that it ran, and leaves the sub-pool. The sub-pool counts a drain task as a starting
-// worker as soon as the parent accepts it. Dropping the drain task before it runs reverses this.
+// last job that it ran. The sub-pool then no longer counts the drain task as a user. The sub-pool
+// counts a drain task as a starting worker as soon as the parent accepts it. If the drain task is
+// dropped before it runs, the sub-pool no longer counts it.
 class DrainTask final : public detail::PoolJob {
  public:
   explicit DrainTask(SubPool& sub_pool) noexcept;
@@ -82,9 +83,9 @@ class DrainTask final : public detail::PoolJob {
   Outcome outcome_ = Outcome::completed;
 };
 
-// Keeps the record that a pool has at its parent, and the list of the pool's sub-pools. Clang's
-// thread safety analysis treats the shared lock as a different lock in each pool, so it cannot
-// check calls between pools.
+// Keeps the record that represents a pool at its parent, and the list of the pool's sub-pools.
+// Clang's thread safety analysis treats the shared lock as a different lock in each pool, so it
+// cannot check calls between pools.
 class PoolNesting final : public Nesting {
  public:
   explicit PoolNesting(PoolCore& core);  // Throws std::bad_alloc.
@@ -106,7 +107,8 @@ class PoolNesting final : public Nesting {
 
   PoolCore& core_;
   SubPool* self_ = nullptr;  // The parent's record of this pool.
-  // Guarded by the shared lock. Unchecked: Clang sees a different lock in each pool.
+  // Guarded by the pools' shared lock. Not annotated, because Clang's analysis assumes one lock per
+  // pool.
   SubPool* first_sub_pool_ = nullptr;
   PoolNesting* parent_ = nullptr;
 };

@@ -20,8 +20,9 @@ Registration::Registration(PoolCore& core, const detail::PoolItem& running, Slot
   detail::locals() = this;
 }
 
-// FiberLocal values that were created later precede this node in the list. If the caller has
-// destroyed all its FiberLocal values, this node has been removed together with them.
+// FiberLocal values that were created later precede this node in the list. If the caller's
+// FiberLocal values have all been destroyed, their destruction has also removed this node from the
+// list.
 Registration::~Registration() {
   LocalNode** link = &detail::locals();
   while (*link != nullptr && *link != this) link = &(*link)->next;
@@ -68,7 +69,7 @@ bool Registration::try_lend_slot() noexcept WEFT_NOT_ANALYZED {
 void Registration::end_lending() noexcept WEFT_NOT_ANALYZED {
   core_.lock();
   if (--waits_ == 0 || lent_ != Lent::no) return core_.unlock();
-  release_slots();  // Steps of the task's loops have begun to wait in the meantime.
+  release_slots();  // Meanwhile, another fiber of the task has begun to wait.
 }
 
 void Registration::begin_wait() noexcept WEFT_NOT_ANALYZED {
@@ -88,7 +89,7 @@ void Registration::end_wait() noexcept WEFT_NOT_ANALYZED {
   core_.lock();
   lent_ = Lent::no;
   if (waits_ == 0) return core_.unlock();
-  release_slots();  // Another fiber of the task has begun to wait in the meantime.
+  release_slots();  // Meanwhile, a fiber of the task has begun to wait.
 }
 
 void Registration::release_slots() noexcept WEFT_NOT_ANALYZED {

@@ -14,10 +14,10 @@ class WorkerObjects;
 
 // While this object exists, the caller is registered as a worker of `core`. The object is on the
 // caller's stack, as a node in the list of the caller's FiberLocal values. A registration costs
-// nothing per task, because a worker registers once. Only tasks that may park, or that submit on
-// the slow path, read the registration. The fiber of a drain task is a worker of the parent, and is
-// also registered for the sub-pool. A fiber or thread that runs a task in submit() registers
-// without a slot.
+// nothing per task, because a worker registers once. Only calls that may park, and submissions that
+// need more than a push, read the registration. The fiber of a drain task is a worker of the
+// parent, and is also registered for the sub-pool. A fiber or thread that runs a task in submit()
+// registers without a slot.
 class Registration : private detail::LocalNode {
  public:
   enum class Slot : std::uint8_t { held, none };
@@ -30,7 +30,7 @@ class Registration : private detail::LocalNode {
   Registration(const Registration&) = delete;
   Registration& operator=(const Registration&) = delete;
 
-  // Returns the newest registration of the caller. If the caller runs a step of a loop, returns the
+  // Returns the newest registration of the caller. For a fiber of a parallel loop, returns the
   // registration of the task that waits for the loop. Null if the caller runs no task of a pool.
   [[nodiscard]] static Registration* of_caller() noexcept;
 
@@ -40,20 +40,21 @@ class Registration : private detail::LocalNode {
   [[nodiscard]] bool has_slot() const noexcept {
     return slot_ == Slot::held && waits_ == 0 && !is_clearing();
   }
-  // Returns whether the registration owns a slot, even if a wait has released the slot.
+  // Returns whether the caller has a slot, or will get it back after a wait.
   [[nodiscard]] bool may_release() const noexcept { return slot_ == Slot::held && !is_clearing(); }
   // Lends the slot to a task for which the caller waits, until end_lending(). Returns false if the
-  // caller is a step of a loop, or if a step of one of the task's loops is waiting. Also returns
-  // false if the task has more than one slot, or currently has none.
+  // caller is a fiber of one of the task's parallel loops, or if such a fiber is waiting. Also
+  // returns false if the task has more than one slot, or currently has none.
   [[nodiscard]] bool try_lend_slot() noexcept;
   void end_lending() noexcept;
-  // A BlockingScope calls begin_wait() before a wait of the task or of a step of its loops, and
-  // calls end_wait() after the wait. The first begin_wait() releases the slots. The last end_wait()
-  // parks until the task has the slots again. Waits may be nested, because a caller that waits may
-  // run a task in place of a worker.
+  // A BlockingScope calls begin_wait() before the task, or a fiber of one of its parallel loops,
+  // waits. It calls end_wait() after the wait. The first begin_wait() releases the task's slots.
+  // The last end_wait() parks until the task has the slots again. Waits may be nested: a waiting
+  // caller may run a task in place of a worker, and this task may wait, too.
   void begin_wait() noexcept;
   void end_wait() noexcept;
-  // A drain task calls these before and after it exchanges its slot for the slots of a heavy task.
+  // A drain task calls begin_absence() before it exchanges its slot for the slots that a heavy task
+  // needs, and calls end_absence() afterwards.
   void begin_absence() noexcept { ++waits_; }
   void end_absence() noexcept { --waits_; }
   // Called when the worker has been retired.
@@ -85,15 +86,15 @@ class Registration : private detail::LocalNode {
   Slot slot_;
   Registration* const outer_;
   WorkerObjects* objects_ = nullptr;
-  // While a task runs, the pool's lock guards waits_ and lent_, because steps of the task's loops
-  // run in other fibers. They have no annotation, because the worker uses them without the lock
-  // between tasks.
+  // While a task runs, the pool's lock guards waits_ and lent_, because the task's parallel loops
+  // run in several fibers. They have no lock annotation, because between tasks the worker uses them
+  // without the lock.
   unsigned waits_ = 0;
   Lent lent_ = Lent::no;
   std::size_t weight_of_drain_ = 0;
 };
 
-// Returns whether the caller runs a task of `core`: as its worker, in a drain task, or in submit().
+// Returns whether the caller runs a task of `core`: on a worker, in a drain task, or in submit().
 [[nodiscard]] bool called_from_worker_of(const PoolCore* core) noexcept;
 
 }  // namespace weft::pool

@@ -69,7 +69,8 @@ void PoolJob::watch_deadline() {
 std::error_code PoolJob::over_before_start() const noexcept {
   // Relaxed: the value is only compared; it publishes no other data.
   const bool is_dropped = state_.load(relaxed) != kPending;
-  // This check follows the load, so it returns timed_out if the alarm has dropped the job.
+  // The deadline check comes after the load of state_. Therefore, the check returns timed_out if
+  // the alarm dropped the job at its deadline.
   if (attributes_->deadline.passed()) return Errc::timed_out;
   return is_dropped ? make_error_code(Errc::cancelled) : std::error_code();
 }
@@ -167,7 +168,7 @@ bool PoolJob::make_reusable() noexcept {
   return true;
 }
 
-// Relaxed: the callable is already visible: this thread got the job under a lock or from a handle.
+// Relaxed: this thread got the job under a lock or from a handle, so it already sees the callable.
 bool PoolJob::claim(State state) noexcept {
   std::uint32_t expected = kPending;
   return state_.compare_exchange_strong(expected, state, relaxed, relaxed);
@@ -175,7 +176,7 @@ bool PoolJob::claim(State state) noexcept {
 
 Waiter* PoolJob::publish(State end) noexcept {
   lock_.lock();
-  // Relaxed: the calling thread stored the value itself.
+  // Relaxed: the caller itself has stored this value, in claim().
   WEFT_INVARIANT(state_.load(relaxed) == (end == kFinished ? kRunning : kDropping),
                  "PoolJob I1: kRunning comes before kFinished, kDropping before kCancelled");
   state_.store(end, release);  // [job]

@@ -47,7 +47,8 @@ SegmentQueue::~SegmentQueue() {
 
 bool SegmentQueue::each_pop_makes_room() const noexcept {
   if (last_ == nullptr) return false;
-  // The items in older rings are popped first, but these pops make no room in the last ring.
+  // The items in older rings are popped first. Because these pops free no element of the last ring,
+  // it must already have room for as many new items.
   const std::size_t in_older_rings = size_ - last_->count;
   return last_->size() - last_->count >= in_older_rings;
 }

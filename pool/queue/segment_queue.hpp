@@ -58,7 +58,7 @@ class SegmentQueue {
   [[nodiscard]] bool has_room() const noexcept {
     return last_ != nullptr && last_->count <= last_->mask;
   }
-  // Returns whether each later pop() makes room for one push(), if no other item is pushed.
+  // Returns whether each later pop() makes room for one push(), so that no other ring is needed.
   [[nodiscard]] bool each_pop_makes_room() const noexcept;
 
   // Requires that has_room() returns true.
@@ -98,8 +98,9 @@ class SegmentQueue {
   // Adds `segment`, unless the queue no longer needs it. Returns unneeded segments, which the
   // caller must free outside the lock.
   [[nodiscard]] Segments add(Segments segment) noexcept;
-  // Removes drained rings, and the ring of an empty queue if its size exceeds kKeptSize and
-  // first_size_. Returns the memory; the caller must free it outside the lock.
+  // Removes the drained rings. If the queue is empty, also removes the last ring if that ring is
+  // larger than kKeptSize and first_size_. The caller must free the returned memory outside the
+  // lock.
   [[nodiscard]] Segments trim() noexcept;
 
  private:
@@ -108,8 +109,8 @@ class SegmentQueue {
 
   void drained_first() noexcept;
 
-  // The fields that each task changes come first, so that they are close to the owner's fields that
-  // each task also changes.
+  // The fields that change with each task come first, close to the fields of the owner that also
+  // change with each task.
   std::size_t size_ = 0;
   std::uint64_t popped_ = 0;
   Segment* last_ = nullptr;

@@ -14,8 +14,8 @@
 
 namespace weft::pool {
 
-// A list of tasks with attributes in their order of arrival; any of them can be removed. The links
-// are in the attributes.
+// A list of tasks that have attributes, in the order in which the tasks arrived. Any task can be
+// removed. The links are in the attributes.
 class AttributesList {
  public:
   using Attributes = detail::TaskAttributes;
@@ -31,15 +31,16 @@ class AttributesList {
   Attributes* last_ = nullptr;
 };
 
-// Tasks with attributes in the order of their acceptance; only the first can be taken.
+// Keeps tasks that have attributes, in the order of their acceptance. Only the first task can be
+// taken.
 //
-// Most tasks arrive in that order, and form a list. A task may arrive late because another task
-// held its key. Late tasks are in a leftist heap that uses the links of the list (left is `next`,
-// right is `previous`). The cost of a late task is therefore logarithmic in the number of late
-// tasks, and no list has to be searched.
+// Most tasks arrive in the order of their acceptance, and form a list. A task may arrive late
+// because another task held its key. Late tasks are in a leftist heap that uses the links of the
+// list (left is `next`, right is `previous`). The cost of a late task is therefore logarithmic in
+// the number of late tasks, and no list has to be searched.
 // Invariants
 //   I1  Each task in the heap is older than its children.
-//   I2  rank is the length of the right spine, which is no longer than the left spine.
+//   I2  rank is the length of the right spine. A left child's rank is at least its sibling's.
 class PriorityLevel {
  public:
   using Attributes = detail::TaskAttributes;
@@ -84,8 +85,8 @@ class TaskQueue {
   // Drops the remaining tasks.
   ~TaskQueue();
 
-  // Does the same as SegmentQueue::begin_with(), for plain tasks; tasks with attributes need none
-  // of this memory.
+  // Sets the size of the first ring for plain tasks, so that it has room for `items`. Tasks with
+  // attributes need no ring.
   void begin_with(std::size_t items) noexcept { plain_.begin_with(items); }
 
   [[nodiscard]] std::size_t size() const noexcept {
@@ -219,7 +220,7 @@ class TaskQueue {
  private:
   static constexpr std::size_t kLevels = 3;
   static constexpr std::size_t kNormal = static_cast<std::size_t>(Priority::normal);
-  // A level that has tasks may be passed over for a higher level at most this often in a row.
+  // A level that has tasks may be passed over for a higher level at most this many times in a row.
   static constexpr unsigned kPatience = 16;
 
   [[nodiscard]] bool has_tasks(std::size_t level) const noexcept {

@@ -3,12 +3,12 @@
 // Under GrowPolicy::load_factor, the number of workers has a limit, which follows the load. When
 // the load becomes too high, the pool raises the limit at once. The autoscaler is a fiber that
 // checks once in each interval whether to lower it. Up to the limit, the pool starts workers on
-// demand. Workers beyond the limit are surplus, and are retired as after resize().
+// demand. Workers beyond the limit are surplus. The pool retires them as it does after resize().
 //
 // If there are fewer workers than tasks, a running task may wait for a queued task. Therefore the
 // autoscaler also raises the limit if a task is queued and no task has started since its last
-// check. The autoscaler exists whenever a task to which the limit applies is queued. While it does
-// not exist, PoolState::raise_at is 0, so the next submit starts it.
+// check. The autoscaler exists as long as the queue contains a task to which the limit applies.
+// While it does not exist, PoolState::raise_at is 0, so the next submit() starts it.
 #include "pool/core/pool_core.hpp"
 #include "pool/services/services.hpp"
 

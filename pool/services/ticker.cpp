@@ -1,8 +1,9 @@
 // Reports the statistics of a pool periodically.
 //
-// The ticker is a fiber that runs from when the pool is opened until nothing else uses the closed
-// pool. Therefore, the last call of on_tick reports the final numbers, and a joiner waits until it
-// returns. The ticker adds no cost to tasks: it reads the statistics as any caller does.
+// The ticker is a fiber. It starts when the pool is opened, and ends once nothing else uses the
+// closed pool. The last call of on_tick therefore reports the final statistics, and join() waits
+// until that call returns. The ticker adds no cost to tasks, because it reads statistics that the
+// pool keeps anyway.
 #include <exception>
 #include <weft/this_fiber.hpp>
 

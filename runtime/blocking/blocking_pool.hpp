@@ -32,8 +32,8 @@ namespace weft::runtime {
 //       for that; but a helper whose timeout has passed takes itself off.
 //   I4  The next helper that leaves, or the destructor, joins the helper that left before.
 //   I5  A thread that forks holds all locks of all pools meanwhile; in the child they are unlocked,
-//       and no pool has helpers or calls, because they belonged to the parent. Unchecked: a mutex
-//       does not reveal its holder.
+//       and no pool has helpers or calls, because they belonged to the parent. Not asserted,
+//       because a mutex does not reveal its holder.
 class BlockingPool final : public scheduler::Helpers {
  public:
   static constexpr std::chrono::nanoseconds kIdleTime{scheduler::tuning::kHelperIdleTime};

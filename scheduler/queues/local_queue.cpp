@@ -35,7 +35,8 @@ void LocalQueue::push_behind(Fiber& fiber) noexcept {
 // rest of the chain.
 Chain LocalQueue::fill_ring(Chain chain) noexcept {
   while (waiting_.size_hint() == 0 && !chain.is_empty()) {
-    // This must be read before the push, because a thief may take the fiber after the push.
+    // `next` must be read before the push, because a thief may take the fiber once it is in the
+    // ring.
     Fiber* following = chain.first->next;
     if (!ring_.push(*chain.first)) break;
     chain.first = following;
@@ -76,14 +77,14 @@ void LocalQueue::spill() noexcept {
     (has_started(*batch[i]) ? started : unstarted).append(*batch[i]);
   }
   waiting_.push_first(started);
-  // The fibers that stay in the ring became ready after the spilled started fibers, but overtake
-  // them.
+  // The fibers that stay in the ring became ready later than the fibers in `started`, but may run
+  // before them.
   if (!started.is_empty()) overtakers_ += RunQueue::kCapacity - count;
   if (!unstarted.is_empty()) unstarted_.push_newest(*unstarted.first);
 }
 
-// Fibers from the victim's ring usually go before this queue's waiting fibers, because any time
-// that they recorded is from an earlier wait.
+// merge() sorts fibers by the times that they recorded. Fibers from the victim's ring have old
+// times or none, so they usually go before this queue's waiting fibers.
 void LocalQueue::take_over(Chain stolen) noexcept { waiting_.merge(fill_ring(stolen), time_); }
 
 // Appends a chain of new fibers to the queue; null means an empty chain.

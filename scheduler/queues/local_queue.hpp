@@ -17,31 +17,32 @@ namespace weft::scheduler {
 
 // Has four places for fibers, which the worker checks in this order:
 //
-//   Next: the fiber that was woken last, because the data that it waited for is hot in the cache. A
-//   later wake moves it to the end of the queue. While other fibers wait, the worker never runs two
-//   fibers from this place in a row: it moves the second fiber to the end as well.
+//   Next: the fiber that was woken last. It runs first, because the data that it waited for is hot
+//   in the cache. A later wake moves it to the queue's end. While other fibers wait, the worker
+//   never runs two fibers in a row from here: the second moves to the end.
 //
 //   Ring: a FIFO with room for 256 fibers of all kinds.
 //
-//   Waiting: an unbounded FIFO of fibers that did not fit into the ring, and that have started or
-//   come from other queues. While it is not empty, fibers that are woken or yield go to its end, so
-//   that the order stays FIFO with any number of ready fibers.
+//   Waiting: an unbounded FIFO of fibers that found no room in the ring. They have started, or come
+//   from other queues. While it is not empty, fibers that are woken or yield go to its end, so that
+//   the order stays FIFO with any number of ready fibers.
 //
 //   Unstarted: chains of new fibers that a full ring spilled, or that were spawned while fibers
 //   waited. The worker takes the newest chain first. It thus walks a tree of fibers nearly depth
 //   first, so that few are parked at a time. reach_oldest() gradually serves the oldest chains.
 //
-// An empty ring is filled with waiting fibers or, if there are none, with the newest chain.
+// An empty ring is filled from Waiting or, if that is empty, with the newest chain of Unstarted.
 // Invariants
 //   I1  A runnable fiber is in exactly one of these places of one worker, or in the InjectQueue.
-//       Unchecked: no thread sees all places at the same moment.
+//       Not asserted, because no thread sees all places at the same moment.
 //   I2  A started fiber in the ring became ready before every waiting fiber, unless the waiting
 //       fiber was spilled or stolen. A stolen fiber is inserted into the waiting list by its age.
-//       Unchecked: no fiber records when it entered the ring.
-//   I3  overtakers_ counts fibers in the ring that became ready after some spilled or stolen
-//       waiting fibers. While overtakers_ is not 0, pop() alternates between the oldest waiting
-//       fiber and the ring, except when it takes the next fiber.
-//   I4  Thieves access the queue only once is_open() is true.
+//       Not asserted, because no fiber records when it entered the ring, so no assertion can
+//       compare times.
+//   I3  overtakers_ counts the fibers in the ring that became ready later than a waiting fiber that
+//       was spilled or stolen. While overtakers_ is not 0, calls to pop() that do not take next_
+//       alternate between the oldest waiting fiber and the ring.
+//   I4  Thieves do not access the queue until is_open() is true.
 // The owner of a queue that is not shared uses plain stores. A monitor that has found the owner
 // stuck in a fiber opens such a queue. To open it, try_open() makes the ring shared, makes every
 // thread execute a barrier, and checks that the owner is not in inside().
@@ -61,7 +62,7 @@ class LocalQueue {
 
   // --- By the owner ---
 
-  // The fiber runs next; the fiber that was next before moves to the end of the queue.
+  // The fiber runs next; the fiber that was previously next moves to the end of the queue.
   void put_next(fibers::Fiber& fiber) noexcept {
     // Relaxed load: only the owner stores a fiber in next_.
     if (next_.load(detail::relaxed) == nullptr) {
@@ -76,8 +77,8 @@ class LocalQueue {
     push_behind(fiber);
   }
   void push_last(Chain chain) noexcept;
-  // Queues fibers whose sleep is over. Before its sleep, each fiber recorded the end of the sleep
-  // as the time at which it becomes ready.
+  // Queues fibers whose sleep is over. Each fiber has already recorded the end of its sleep as the
+  // time at which it becomes ready.
   void push_due(Chain chain) noexcept;
   // Sets the time that this queue records in fibers as the time at which they became ready.
   void set_time(std::int64_t now) noexcept { time_ = now; }
@@ -122,25 +123,27 @@ class LocalQueue {
 
   // --- The owner of this queue calls these; `victim` is another worker's open queue ---
 
-  // Takes fibers that did not fit into the victim's ring. Returns how many it took; for new fibers,
-  // this is an upper bound. This queue's ring must be empty.
+  // Takes fibers that did not fit into the victim's ring. Returns the number of fibers that it
+  // took, or an upper bound on this number if they are new fibers. This queue's ring must be empty.
   std::size_t steal_overflow(LocalQueue& victim, bool unstarted_first) noexcept;
-  // Takes the victim's oldest chain of new fibers as this queue's oldest chain. If this queue has
-  // no room for a chain, appends each fiber with push_last(). The thief runs its oldest chain last,
-  // so that it walks a tree of fibers depth first. Returns an upper bound on the number of fibers.
+  // Makes the victim's oldest chain of new fibers this queue's oldest chain. If this queue has no
+  // room for a chain, appends each fiber with push_last(). The thief runs its oldest chain last, so
+  // that it walks a tree of fibers depth first. Returns an upper bound on the number of fibers.
   std::size_t steal_chain(LocalQueue& victim) noexcept;
-  // Takes the older half of the victim's ring, but at most `most` fibers; returns their number.
-  // The stolen fibers usually go before this queue's waiting fibers, because any time that they
-  // recorded is from an earlier wait. If no fiber waits, they alternate with this ring's fibers.
+  // Takes the older half of the victim's ring, but at most `most` fibers; returns their number. A
+  // ring does not record when a fiber became ready, so each stolen fiber has the time recorded at
+  // an earlier wait. Therefore they usually precede this queue's waiting fibers, which are sorted
+  // by time. If this queue has no waiting fibers, the stolen fibers and the fibers of its ring run
+  // alternately.
   std::size_t steal_ring(LocalQueue& victim, std::size_t most = RunQueue::kCapacity) noexcept;
   // Takes the victim's next fiber, if there is one, and returns the number of taken fibers.
   std::size_t steal_next(LocalQueue& victim) noexcept;
-  // Takes up to `most` of the victim's waiting fibers, the oldest first. In this queue, they go
-  // before the fibers that have waited for a shorter time.
+  // Takes up to `most` of the victim's waiting fibers, the oldest first. Inserts them into this
+  // queue's waiting list, before the fibers that have waited for a shorter time.
   std::size_t steal_oldest(LocalQueue& victim, std::size_t most) noexcept;
   // Takes up to `most` of the victim's waiting fibers. If there are none, takes a chain of new
-  // fibers; without a chain, takes fibers from the ring. The ring comes last, because the owner
-  // soon runs its fibers, unless the owner is stuck in a fiber.
+  // fibers; if there is no chain either, takes fibers from the ring. The ring comes last, because
+  // its owner will soon run its fibers, unless a fiber blocks the owner.
   std::size_t relieve(LocalQueue& victim, std::size_t most) noexcept;
   // Returns whether a fiber here has waited longer than all waiting fibers of the other queue.
   // Fibers taken from the other queue would overtake that fiber.
@@ -152,8 +155,8 @@ class LocalQueue {
 
   // --- By the monitor ---
 
-  // Opens the queue to thieves. Returns false while the owner is executing inside() or if the
-  // system cannot execute a barrier on all threads; the monitor may then try again.
+  // Opens the queue to thieves. Returns false if the owner is in a call of inside(), or the system
+  // cannot execute a barrier on all threads. The monitor may then retry.
   [[nodiscard]] bool try_open() noexcept;
 
   // --- Any thread may call these; the results may be stale ---

@@ -49,7 +49,8 @@ class OverflowQueue {
   detail::Atomic<std::size_t> count_{0};
   std::size_t first_ WEFT_GUARDED_BY(lock_) = 0;
   std::size_t capacity_ = 0;  // Only the owner changes it.
-  // Owner only: the end of the newest chain, and how many more fibers may follow it.
+  // Only the owner uses the end of the newest chain, and the number of fibers that still fit behind
+  // it.
   fibers::Fiber* growing_end_ = nullptr;
   std::size_t growing_room_ = 0;
   std::unique_ptr<fibers::Fiber*[]> chains_ WEFT_GUARDED_BY(lock_);

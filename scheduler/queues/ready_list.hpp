@@ -38,15 +38,15 @@ class ReadyList {
   void push_last(const Chain& chain) noexcept;
   // Puts the chain's fibers, in their order, before all other fibers.
   void push_first(const Chain& chain) noexcept;
-  // Inserts each fiber before the first fiber with a later Fiber::ready_since(now), but skips at
-  // most kMostPassed fibers of the list. The order within the chain and within the list does not
-  // change. Only the thread that pushes fibers may call merge(); during the call, other threads
-  // find the list empty.
+  // Inserts each fiber before the first fiber with a later Fiber::ready_since(now), but with at
+  // most kMostPassed fibers of the list before it. The order within the chain and within the list
+  // does not change. Only the thread that pushes fibers may call merge(); during the call, other
+  // threads find the list empty.
   void merge(Chain chain, std::int64_t now) noexcept;
   // Takes the oldest fibers, up to min(most, kMostTaken).
   [[nodiscard]] Chain take(std::size_t most) noexcept;
 
-  // Returns the oldest fiber's Fiber::ready_since(now), or the largest number if the list is empty.
+  // Returns Fiber::ready_since(now) of the oldest fiber, or INT64_MAX if the list is empty.
   [[nodiscard]] std::int64_t oldest_since(std::int64_t now) noexcept;
 
   // Relaxed: without the lock, the result is only a hint.

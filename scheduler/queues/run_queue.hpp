@@ -22,10 +22,12 @@ namespace weft::scheduler {
 //   I1  0 <= tail_ - first_of(head_) <= kCapacity, modulo 2^32, except briefly inside withdraw().
 //   I2  A slot in [first_of(head_), tail_) holds a runnable fiber that is in no other queue.
 //   I3  Only the owner writes slots and tail_; once the queue is shared, any thread may move head_,
-//       but only by compare-exchange. Unchecked: a queue does not store its owner's thread.
+//       but only by compare-exchange. Not asserted, because a queue does not store which thread is
+//       its owner.
 //   I4  Only withdraw() lowers tail_, and withdraw() also gives head_ a value that head_ never had
-//       before. Therefore, a thief that read the old tail_ cannot move head_. Unchecked: only a
-//       thief could observe a violation. The model checker checks I4.
+//       before. Therefore, a thief that read the old tail_ cannot move head_. Not asserted, because
+//       the owner has no assertion that could detect a violation. The model checker checks I4
+//       instead.
 //   I5  A shared queue stays shared; LocalQueue describes how it becomes shared.
 // Order
 //   [tail]    push() stores tail_ (release) -> take_half() loads it (acquire): take_half() then
@@ -52,9 +54,9 @@ class RunQueue {
   // nullptr. Newer fibers move into the gap. Also calls `may_be` for fibers that a thief has taken.
   template <class MayBe, class IsIt>
   [[nodiscard]] fibers::Fiber* take_recent(MayBe may_be, IsIt is_it) noexcept;
-  // The owner calls it, or a thief if the queue is shared. Takes the older half, oldest first, but
-  // at most `most` fibers. Returns the number of taken fibers; 0 if the queue is empty or another
-  // thread took fibers first.
+  // May be called by the owner, and by thieves if the queue is shared. Takes the older half, oldest
+  // first, but at most `most` fibers. Returns the number of taken fibers; 0 if the queue is empty
+  // or another thread took fibers first.
   [[nodiscard]] std::uint32_t take_half(Batch& batch, std::size_t most = kCapacity) noexcept;
 
   // From this call on, thieves may take fibers. LocalQueue::try_open() calls it.
@@ -95,7 +97,8 @@ class RunQueue {
   // Relaxed: see share().
   detail::Atomic<bool> shared_;
   // Relaxed: tail_ publishes each slot that the owner writes [tail], and head_ tells the owner
-  // which slots it may overwrite [head]. A thief that has read a stale slot cannot move head_ (I3).
+  // which slots it may overwrite [head]. If the owner overwrites a slot that a thief is reading,
+  // head_ has changed, so the thief's compare-exchange fails (I3).
   alignas(base::kCacheLine) std::array<Slot, kCapacity> slots_{};
 };
 
@@ -153,8 +156,8 @@ fibers::Fiber* RunQueue::take_recent(MayBe may_be, IsIt is_it) noexcept {
 // Withdraws the newest `count` fibers, so that thieves cannot take them. Returns false if thieves
 // have taken some of them. A thief reads head_, then tail_, and then tries to replace the value of
 // head_ that it has read. If this call changes head_ before the thief reads it, the thief sees the
-// lower tail_. If this call changes head_ after that read, the thief's replacement fails. If the
-// thief replaces head_ first, this call sees the new value.
+// lower tail_. If this call changes head_ after that read, the thief's compare-exchange fails. If
+// the thief replaces head_ first, this call sees the new value.
 inline bool RunQueue::withdraw(std::uint32_t count) noexcept {
   const std::uint32_t tail = tail_.load(detail::relaxed);
   tail_.store(tail - count, detail::relaxed);  // Relaxed: move_head() publishes it [head].

@@ -8,8 +8,8 @@
 
 namespace weft::scheduler {
 
-// The owner of the fiber calls these functions. Relaxed: the queue or the waker that receives the
-// fiber publishes its state. Dumps may read a stale state.
+// The owner of the fiber calls these functions. Relaxed: a queue or a wake passes the fiber to its
+// next owner, and this transfer also publishes the fiber's state. Dumps may read a stale state.
 
 inline void become_ready(fibers::Fiber& fiber) noexcept {
   fiber.state.store(fibers::FiberState::ready, detail::relaxed);

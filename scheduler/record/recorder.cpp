@@ -29,8 +29,8 @@ void Recorder::begin(std::int64_t now) noexcept {
   choose_watches();
 }
 
-// While the sampler is following a fiber, perhaps for a long time, the recorder need not notify the
-// sampler of other fibers that become ready.
+// While the sampler follows a fiber, the recorder does not tell the sampler which other fibers
+// become ready.
 void Recorder::choose_watches() noexcept {
   const bool is_simulated = simulation_ != nullptr;
   watches_ready_ = sampler_.is_armed() || trace_.is_on() || is_simulated;

@@ -57,8 +57,8 @@ class Recorder {
     if (watches_ready_) [[unlikely]]
       note_ready(fiber);
   }
-  // Called when the running fiber is about to park. The function is static, because a compiler
-  // would otherwise keep the recorder's address in a register across the park.
+  // Called when the running fiber is about to park. Static, because a compiler could otherwise use
+  // this recorder's address after the park, on another worker.
   static void parks(fibers::Fiber& fiber, detail::WaitReason reason) noexcept {
     WEFT_PROBE(park, &fiber, static_cast<int>(reason));
     become_parked(fiber, reason);
@@ -80,7 +80,7 @@ class Recorder {
   void resumes(fibers::Fiber& parent) noexcept { change_to(Departure::ended, parent); }
   void stolen_from(Recorder& victim) noexcept;
 
-  // The worker calls sleeps() when it falls asleep or begins to rest, and wakes() when it wakes up.
+  // Called before and after the worker's thread sleeps or rests (see Loop::rest()).
   void sleeps(std::int64_t now) noexcept;
   void wakes(std::int64_t now) noexcept;
   [[nodiscard]] std::int64_t asleep_since() const noexcept {
@@ -100,12 +100,12 @@ class Recorder {
   // Any thread may call it.
   [[nodiscard]] Times times(std::int64_t now) const noexcept;
 
-  // Returns whether begin() has work to do. The worker calls it after it has read the clock.
+  // Returns whether begin() has work to do. The worker calls is_due() after reading the clock.
   [[nodiscard]] bool is_due(std::int64_t now) const noexcept {
     return sampler_.is_due(now) || detail::is_tracing() != trace_.is_on() || waits_.is_stale();
   }
   void begin(std::int64_t now) noexcept;
-  // The running fiber calls it when a trace has begun or ended.
+  // Called by the running fiber when a trace has begun or ended.
   void look_at_trace() noexcept;
   void note(detail::TraceKind kind, std::uint64_t number = 0) noexcept {
     if (trace_.is_on()) trace_.put(kind, number);
@@ -143,8 +143,8 @@ class Recorder {
 
   const unsigned runtime_;
   const unsigned worker_;
-  // Must not be the first field. If it were, it would have the recorder's address, which a compiler
-  // would keep in a register across switches.
+  // Must not be the first field, which is located at the recorder's address. A compiler would keep
+  // this address in a register, although a switch may move the fiber to another worker.
   detail::Atomic<fibers::Fiber*> running_{nullptr};
   detail::Simulation* const simulation_;
   // Whether the sampler, the trace or the simulation must be notified of fibers that become ready.
@@ -155,7 +155,7 @@ class Recorder {
   WorkerCounters counters_;
   // When the thread started, in nanoseconds; 0 before that. Relaxed: it is a statistic.
   detail::Atomic<std::int64_t> born_{0};
-  // When the worker fell asleep or began to rest, in nanoseconds; 0 while it is awake.
+  // The time in nanoseconds at which the worker fell asleep or began to rest; 0 while it is awake.
   detail::Atomic<std::int64_t> parked_since_{0};
   Sampler sampler_;
   TraceWriter trace_;

@@ -49,7 +49,8 @@ class Durations {
 // next makes a fiber runnable, and ends when the fiber has run and left the worker. The sampler
 // reads the clock only when the fiber becomes runnable, runs and leaves. It adds only one branch to
 // the hot paths. If a thief may have stolen the fiber, the thief's sampler can follow it too. The
-// worker that runs the fiber records the sample. Owner: the worker, unless a comment names another.
+// worker that runs the fiber records the sample. The worker owns each member, unless the member's
+// comment names another owner.
 // Order
 //   [sample]  ready() stores fiber_ (release) -> a thief's adopt() loads it (acquire): the thief
 //             sees ready_since_. The worker that runs the fiber sets fiber_ to null (acq_rel).

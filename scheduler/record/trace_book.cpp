@@ -35,7 +35,8 @@ constinit detail::ThreadMutex book_mutex;  // Held only briefly.
 const detail::HeldOverForks<book_mutex> hold_book_over_forks;
 
 struct Book {
-  // Counts recordings. Relaxed: a worker locks the mutex before it reads the other fields.
+  // Counts recordings. Relaxed: a worker that sees a new number locks the mutex before it reads the
+  // other fields.
   detail::Atomic<std::uint64_t> number{0};
   std::size_t size WEFT_GUARDED_BY(book_mutex) = 0;
   std::uint64_t start_ticks WEFT_GUARDED_BY(book_mutex) = 0;

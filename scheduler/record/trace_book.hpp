@@ -31,14 +31,14 @@ struct TraceEvent {
   std::array<std::uint64_t, kWords> words{};
 };
 
-// Contains the newest events of one writer, which overwrite the oldest events.
+// Contains the newest events of one writer. If it is full, each new event overwrites the oldest.
 // Invariants
 //   I1  Only the owner adds events. head_ is the number of events that it has added so far.
-//   I2  While the owner writes event n, it overwrites event n - size_.
-//       Unchecked: a reader must read an event before it can tell whether the event is intact.
+//   I2  While the owner writes event n, it overwrites event n - size_. Not asserted, because
+//       readers may read an event that is being overwritten; read() then drops it.
 // Order
 //   [slot]  put() stores each word (release) -> read() loads it (acquire): if the word is from a
-//           later event, read() then loads a later head_ too, and drops the event that it has read.
+//           later event, read() then loads a later head_, and drops its copy of the words.
 //   [head]  put() stores head_ (release) -> read() loads it (acquire): read() sees the words of all
 //           events that head_ counts.
 class TraceRing {
@@ -119,7 +119,8 @@ void start_tracing(std::size_t events_per_worker);
 void stop_tracing() noexcept;
 // These functions record events that no worker records. Call them only if is_tracing() is true.
 void trace_from_outside(const TraceEvent& event) noexcept;
-// Records a spawn or a wake that no worker records. Must be called before the fiber is published.
+// Records a spawn or a wake by a thread that is not a worker of the fiber's runtime. Must be called
+// before the fiber is published.
 void trace_fiber_from_outside(detail::TraceKind kind, const fibers::Fiber& fiber) noexcept;
 void trace_text_from_outside(detail::TraceKind kind, std::string_view text) noexcept;
 

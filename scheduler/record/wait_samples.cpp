@@ -142,8 +142,8 @@ void WaitSampler::begin_wait(const Fiber& fiber, const void* caller) noexcept {
   WaitTable* const table = wait_table.load(acquire);  // [table]
   const fibers::Stack* const stack = fiber.stack.load(relaxed);
   if (table == nullptr || stack == nullptr) return;
-  // The fiber may still hold the entry for its previous wait. This happens if it ran after that
-  // wait on a worker that was not sampling yet.
+  // The fiber still holds the entry for its previous wait if the worker that ran it after that wait
+  // was not sampling yet.
   std::size_t place = take_place_of(*table, fiber);
   if (place == kWaits) place = take_free_place(*table, fiber);
   if (place == kWaits) {

@@ -73,7 +73,7 @@ class WaitRecording {
   WaitRecording& operator=(const WaitRecording&) = delete;
 
   // Begins to record the waits for these reasons. Must be called after the workers have begun to
-  // record which fibers run, because otherwise they could miss the end of a wait.
+  // record which fibers run; otherwise, a worker could miss the end of a wait.
   void begin(WaitReasons reasons) noexcept;
   // Calls `see` with each wait that has ended. Must be called every few milliseconds, because there
   // is room for 4096 waits, ended or not.

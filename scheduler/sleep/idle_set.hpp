@@ -18,24 +18,25 @@ namespace weft::scheduler {
 //   I1  A worker's bit is set exactly while the worker sleeps and no waker has chosen it.
 //   I2  searching_ counts the searchers. It counts a sleeper from the moment a waker chooses it,
 //       even before the sleeper runs.
-//   I3  A worker that lowers searching_ to 0, or sets its bit, checks all queues afterwards.
-//       Unchecked: the caller checks the queues, and this class cannot see whether it does.
+//   I3  After a worker lowers searching_ to 0 or sets its own bit, it checks all queues. Not
+//       asserted, because the caller checks the queues, and this class cannot see whether it does.
 // Order
-//   [idle]  A thread makes work visible; full_fence; work_added() reads searching_ and bits_.
-//           The sleeper sets its bit, or the last searcher lowers searching_; full_fence; that
-//           worker reads the queues. At least one side sees the other side's change. Both fences
-//           are seq_cst. A caller that unparks a worker reads the worker's bit with acquire order.
-//           It therefore sees the complete Desk object of the worker, even if the worker is new.
+//   [idle]  A thread makes work visible, calls full_fence, and reads searching_ and bits_ in
+//           work_added(). A worker that sets its bit to sleep, or lowers searching_ as the last
+//           searcher, then calls full_fence, and reads the queues. At least one side sees the other
+//           side's change, because full_fence is seq_cst. A caller that unparks a worker reads the
+//           worker's bit with acquire order. It therefore sees the complete Desk object of the
+//           worker, even if the worker is new.
 class IdleSet {
  public:
   static constexpr unsigned kMaxWorkers = 2048;
   static constexpr int kNobody = -1;
 
-  // `workers` is the initial number of workers; `most` is the maximum, with all spare workers.
+  // `workers` is the initial number of workers; `most` is the maximum, including all spare workers.
   IdleSet(unsigned workers, unsigned most) noexcept : words_((most + 63) / 64), workers_(workers) {}
   explicit IdleSet(unsigned workers) noexcept : IdleSet(workers, workers) {}
 
-  // The monitor calls it when the number of active workers changes.
+  // Called by the monitor when the number of active workers changes.
   void set_workers(unsigned workers) noexcept { workers_.store(workers, detail::relaxed); }
 
   // A cheap check before work_added(): returns whether a worker should be woken for new work.
@@ -62,10 +63,10 @@ class IdleSet {
   // watch should keep the watch.
   [[nodiscard]] int work_added(int watcher = kNobody) noexcept;
 
-  // A worker without work calls it. Returns false if enough other workers are searching; the caller
-  // may then sleep at once.
+  // Called by a worker without work. Returns false if enough other workers are searching; the
+  // caller may then sleep at once.
   [[nodiscard]] bool try_begin_search() noexcept;
-  // A searcher calls it when it has found work or gives up. Returns true for the last searcher.
+  // Called by a searcher that has found work or gives up. Returns true for the last searcher.
   [[nodiscard]] bool end_search() noexcept {
     const std::uint32_t before = searching_.fetch_sub(1, detail::seq_cst);  // [idle]
     WEFT_INVARIANT(before > 0, "IdleSet I2: a searcher is counted");
@@ -76,10 +77,10 @@ class IdleSet {
   [[nodiscard]] bool is_asleep(unsigned worker) const noexcept {
     return (bits_[worker / 64].load(detail::relaxed) >> (worker % 64) & 1) != 0;
   }
-  // Returns any sleeping worker, or kNobody. Leaves the worker's bit set.
+  // Returns any sleeping worker, or kNobody. Does not clear the worker's bit.
   [[nodiscard]] int any_asleep() const noexcept;
   void begin_sleep(unsigned worker) noexcept;
-  // The sleeper itself calls it. Returns false if a waker has chosen the sleeper. The sleeper then
+  // Called by the sleeper itself. Returns false if a waker has chosen the sleeper. The sleeper then
   // counts as searching, and that waker's unpark may come later.
   [[nodiscard]] bool try_end_sleep(unsigned worker) noexcept;
 

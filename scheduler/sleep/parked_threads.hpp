@@ -11,8 +11,8 @@ namespace weft::scheduler {
 // parked, because it wakes no fiber. The counters only grow. If two successive calls of read()
 // return equal values, both counters therefore had these values at the same moment. No thread is
 // counted while it may wake a fiber: begin() is called just before the thread sleeps, and end()
-// before it continues. Any thread may call the functions. The counters share a cache line, which a
-// thread writes only when it also makes a system call.
+// before it continues. Any thread may call the functions. The counters may share a cache line,
+// because a thread writes to them only when it also makes a system call, which takes longer.
 // Order
 //   [parked]  begin() increments begun_ (release) -> read() loads it (acquire): read() then sees
 //             all earlier actions of the thread, such as its calls to end().
@@ -27,9 +27,9 @@ class ParkedThreads {
     [[nodiscard]] std::uint64_t parked() const noexcept { return begun - ended; }
   };
 
-  // A thread calls it immediately before it sleeps.
+  // Called by a thread immediately before it sleeps.
   static void begin() noexcept { begun_.fetch_add(1, detail::release); }  // [parked]
-  // A waker calls it before it wakes the thread. In Quiescence, the woken thread itself calls it.
+  // Called by a waker before it wakes the thread, or, in Quiescence, by the woken thread itself.
   static void end() noexcept { ended_.fetch_add(1, detail::release); }  // [parked]
   [[nodiscard]] static Counts read() noexcept {
     const std::uint64_t begun = begun_.load(detail::acquire);  // [parked]

@@ -11,23 +11,23 @@
 namespace weft::scheduler {
 
 // Order
-//   [drain]  wait() raises waiting_; full_fence; it counts the fibers. A worker counts its last
-//            fiber as ended; full_fence; worker_sleeps() reads waiting_. At least one side sees the
-//            other side's change. Other accesses are relaxed: at worst a worker notifies a thread
-//            that is no longer waiting.
+//   [drain]  wait() raises waiting_, calls full_fence, and counts the fibers. A worker counts its
+//            last fiber as ended, calls full_fence, and reads waiting_ in worker_sleeps(). At least
+//            one side sees the other side's change. Other accesses are relaxed: at worst a worker
+//            notifies a thread that is no longer waiting.
 class Quiescence {
  public:
   // Selects what a thread does if its deadline passes while fibers still exist.
   enum class Then : std::uint8_t { acts, waits_on };
 
-  // A worker that is about to sleep calls it, after a full fence.
+  // Called by a worker that is about to sleep, after a full fence.
   void worker_sleeps() noexcept {
     if (waiting_.load(detail::relaxed) == 0) return;  // [drain], by the fence in sleep()
     epoch_.fetch_add(1, detail::release);             // [drain]
     base::futex_wake_all(epoch_);
   }
 
-  // A plain thread calls it. Waits until is_quiet() is true; returns false if the deadline passed
+  // Called by a plain thread. Waits until is_quiet() is true; returns false if the deadline passed
   // first.
   template <class IsQuiet>
   bool wait(Deadline deadline, Then then, IsQuiet is_quiet) noexcept {

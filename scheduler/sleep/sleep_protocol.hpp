@@ -61,22 +61,22 @@ void announce_event(Shared& shared) noexcept {
 
 // --- A worker that looks for work calls these ---
 
-// A worker calls it when its search ends, before it runs a fiber or becomes inactive.
+// Called by a worker when its search ends, before it runs a fiber or becomes inactive.
 template <class Worker>
 void end_search(Worker& worker) noexcept {
   if (!std::exchange(worker.searching(), false)) return;
   auto& shared = worker.shared();
   if (!shared.idle().end_search()) return;  // F1
-  // Threads that added work during the search woke no worker. The last searcher therefore checks
-  // for their work.
+  // Threads that added work during the search relied on the searchers and woke no worker. The last
+  // searcher therefore checks for their work.
   detail::full_fence();                                  // F2 [idle]
   if (shared.has_outside_work_hint()) wake_one(shared);  // F3
 }
 
-// A worker calls it before it becomes inactive, after it has moved its queued fibers to the inject
-// queue. Another worker then searches instead. Before that worker sleeps, it takes the watch if no
-// other worker has it. If the leaving worker has a timer that is due before the holder of the watch
-// wakes up, leave() wakes the holder.
+// Called by a worker that has moved its queued fibers to the inject queue and is about to become
+// inactive. Another worker then searches instead. Before that worker sleeps, it takes the watch if
+// no other worker has it. If the leaving worker has a timer that is due before the holder of the
+// watch wakes up, leave() wakes the holder.
 template <class Worker>
 void leave(Worker& worker) noexcept {
   end_search(worker);
@@ -136,8 +136,8 @@ template <class Worker>
     detail::full_fence();                                                   // S3 [idle] [watch]
     worker.note_sleep();
     bool timed_out = false;
-    // The worker first checks its own queue. During its search, it may have fired timers of fibers
-    // that are pinned to it, and no other thread unparks it for these fibers.
+    // The worker first checks its own queue. During its search, it may have fired timers of its
+    // pinned fibers, for which no other thread would unpark it.
     while (!timed_out && !worker.has_own_work() && !shared.has_outside_work_hint() &&
            !shared.stopping()) {                        // S4
       timed_out = !doze(worker, worker.sleep_limit());  // S5
@@ -150,8 +150,8 @@ template <class Worker>
       return true;
     }
     if (shared.has_outside_work_hint()) {  // S6
-      // Threads that added work may have relied on this worker while it counted as searching. This
-      // worker therefore continues the search, and checks for more work at the end. If enough
+      // While this worker counted as searching, threads that added work may have woken no worker.
+      // This worker therefore continues the search, and checks for more work at the end. If enough
       // others are searching, one of them will check for more work.
       worker.searching() = idle.try_begin_search();
       return true;

@@ -11,20 +11,20 @@ namespace weft::scheduler {
 
 // One sleeping worker at a time holds the watch. The holder sleeps at most until the earliest timer
 // of any worker. It sleeps in the event source if the source watches any descriptor. While any
-// worker is asleep, a sleeping worker holds the watch, or an awake worker will wake one, which then
-// takes the watch. The proof is in scheduler/README.md.
+// worker is asleep, either a sleeper holds the watch, or an awake worker will wake a sleeper, which
+// then takes the watch. The proof is in scheduler/README.md.
 // Order
-//   [watch]  A worker sets a timer; full_fence before its sleep; it reads the holder and the limit.
-//            The holder takes the watch and stores the limit; full_fence; it reads the timers and
-//            the event source. At least one side sees the other side's change. A plain thread that
-//            adds a descriptor takes the same steps as a worker that sets a timer. Each thread
-//            loads the holder with acquire order. It therefore sees the complete Desk object of the
-//            holder, even if the holder is a new worker.
+//   [watch]  A worker sets a timer, calls full_fence before its sleep, and reads the holder and the
+//            limit. The holder takes the watch, stores the limit, calls full_fence, and reads the
+//            timers and the event source. At least one side sees the other side's change. A plain
+//            thread that adds a descriptor takes the same steps as a worker that sets a timer. Each
+//            thread loads the holder with acquire order. It therefore sees the complete Desk object
+//            of the holder, even if the holder is a new worker.
 class Watch {
  public:
   static constexpr int kNobody = -1;
 
-  // A worker calls it while its bit in the IdleSet is set.
+  // Called by a worker while its bit in the IdleSet is set.
   [[nodiscard]] bool try_begin(unsigned worker) noexcept {
     int nobody = kNobody;
     // The relaxed check comes first, so that many sleepers do not write to the cache line.

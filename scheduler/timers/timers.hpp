@@ -19,8 +19,8 @@ namespace weft::scheduler {
 class Timers;
 
 // A pending wakeup, on the stack of the waiting fiber. It is guarded by the lock of its timing
-// wheel, to which `home` points.
-// Unchecked: clang cannot verify that the wheel that accesses a timer is `home`.
+// wheel, to which `home` points. Not annotated, because clang cannot verify that the wheel that
+// accesses a timer is `home`.
 struct Timer {
   Timer* next = nullptr;
   Timer* previous = nullptr;
@@ -31,8 +31,8 @@ struct Timer {
   std::uint8_t level = 0;
   std::uint8_t slot = 0;
   bool linked = false;
-  // True if the waker's fiber heads a list of the fibers that sleep until this tick. The list is
-  // linked through Fiber::next.
+  // True if the fiber to wake is the first in a list of fibers that sleep until this tick. The list
+  // is linked through Fiber::next.
   bool leads = false;
 };
 
@@ -46,8 +46,8 @@ struct Timer {
 // begin to sleep in quick succession, and have the same wakeup tick, therefore share the first
 // fiber's timer. The records of the other fibers form a chain behind the record of the first.
 // Invariants
-//   I1  Every linked timer has tick > now_. Its level is the number of the highest 6-bit group in
-//       which its tick differs from now_.
+//   I1  Every linked timer has tick > now_. Its level is the index of the highest group of 6 bits
+//       in which its tick and now_ differ.
 //   I2  occupied_[level] has a bit set exactly for each slot that is not empty.
 //   I3  next_tick_ is no later than the first tick at which a timer is due. now_ does not advance
 //       beyond a slot that still contains timers.
@@ -68,7 +68,7 @@ class Timers {
   // moment.
   bool add(Timer& timer, Deadline deadline) noexcept;
   // Does the same as add(), for a fiber that only the clock wakes. `timer.waker` must refer to that
-  // fiber. If it can join the chain of another sleeping fiber, `timer` stays unused.
+  // fiber. If the fiber can join the chain of another sleeping fiber, `timer` is not used.
   bool add_sleep(Timer& timer, Deadline deadline) noexcept;
   // Adds `fiber` to the chain of fibers that sleep until the same tick, so that `fiber` needs no
   // timer. Returns false if there is no such chain, if another thread holds the lock, or if the
@@ -78,9 +78,9 @@ class Timers {
   // Does nothing if the timer has fired. Afterwards the timer's memory may be reused.
   void cancel(Timer& timer) noexcept;
 
-  // Removes all timers due at `now_nanoseconds`. Returns a list, linked through Timer::next, of the
-  // timers whose waits have not ended for another reason; null if there are none. The caller must
-  // wake the fiber of each timer, and all fibers in the chain behind that fiber.
+  // Removes all timers due at `now_nanoseconds`. Returns the timers that thereby ended a wait, as a
+  // list linked through Timer::next, or null if there are none. The caller must wake the fiber of
+  // each timer, and all fibers in the chain behind that fiber.
   [[nodiscard]] Timer* expire(std::int64_t now_nanoseconds) noexcept;
 
   // Any thread may call it. Returns the time at which expire() must be called next, or an earlier
@@ -133,8 +133,8 @@ class Timers {
   std::uint64_t now_ WEFT_GUARDED_BY(lock_);
   std::array<std::uint64_t, kLevels> occupied_ WEFT_GUARDED_BY(lock_){};
   std::array<std::array<Timer*, kSlots>, kLevels> slots_ WEFT_GUARDED_BY(lock_){};
-  // The most recent sleeper for each of several ticks. With a single entry, most sleepers would
-  // find the wrong tick, because fibers that sleep for different times alternate.
+  // The most recent sleeper for each of several ticks. With a single entry, fibers that sleep for
+  // different times would overwrite each other's ticks, so most sleepers would find no chain.
   struct Latest {
     std::uint64_t tick = 0;
     fibers::Fiber* fiber = nullptr;

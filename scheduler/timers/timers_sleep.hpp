@@ -21,7 +21,8 @@ inline bool Timers::follow(fibers::Fiber& fiber, std::uint64_t tick) noexcept {
 }
 
 inline bool Timers::try_follow(fibers::Fiber& fiber, Deadline deadline) noexcept {
-  // A simulation converts a deadline with a function call, so only add_sleep() adds the fiber.
+  // In a simulation, this function must not convert the deadline, because that would need a
+  // function call. The caller then calls add_sleep() instead.
   if (detail::simulated() != nullptr || !lock_.try_lock()) return false;
   const bool follows = follow(fiber, tick_after(deadline.nanoseconds()));
   lock_.unlock();

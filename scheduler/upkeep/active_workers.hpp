@@ -15,7 +15,7 @@ class ActiveWorkers {
  public:
   struct Setting {
     unsigned workers = 1;     // The initial number.
-    unsigned most = 0;        // The largest usual number; 0 fixes the usual number at `workers`.
+    unsigned most = 0;        // The maximum of usual(); 0 means that usual() is always `workers`.
     unsigned processors = 1;  // The number of usable processors.
   };
   explicit ActiveWorkers(const Setting& setting) noexcept
@@ -33,8 +33,8 @@ class ActiveWorkers {
   // Returns how many workers should be active while none of them is stuck.
   [[nodiscard]] unsigned usual() const noexcept { return usual_.load(detail::relaxed); }
   [[nodiscard]] unsigned at_work() const noexcept { return at_work_.load(detail::relaxed); }
-  // Returns how many active workers exceed the usual number: spares, and surplus workers that have
-  // not become inactive yet.
+  // Returns how many more workers than usual() are active: spares, and workers that will soon
+  // become inactive because the usual number has decreased.
   [[nodiscard]] unsigned surplus() const noexcept {
     const unsigned usual = this->usual();
     return std::max(at_work(), usual) - usual;

@@ -24,9 +24,9 @@ std::uint32_t in_tenths(std::int64_t nanoseconds) noexcept {
 }
 
 // Relaxed here and below: the state and the reason may be stale, because another thread may write
-// them meanwhile. The time is read and written under the store's mutex. The fiber may continue, end
-// or park again at any moment. If it parks again, either the new park removes the mark, or a dump
-// shows too early a start time for the new park.
+// them meanwhile. A mark's time is read and written under the store's mutex. The fiber may
+// continue, end or park again at any moment. If it parks again, either the new park removes the
+// mark, or a dump shows too early a start time for the new park.
 void mark(Fiber& fiber, std::uint32_t moment) noexcept {
   std::uint8_t reason = fiber.wait_reason.load(relaxed);
   if (!is_waiting(fiber) || (reason & Fiber::kCounted) != 0) return;

@@ -19,9 +19,9 @@ class Shared;
 
 // Visits all records periodically, and marks each unmarked parked fiber with the current time. The
 // mark is a bit of the fiber's wait reason. The next park stores a new reason, which removes the
-// mark. A mark is therefore at most one census period younger than the park. The census adds no
-// work to a switch between fibers. A step visits the fibers of a few slabs, so that it does not
-// delay the monitor's samples. Owner: the monitor.
+// mark. The time of a mark is therefore at most one census period after the start of the park. The
+// census adds no work to a switch between fibers. A step visits the fibers of a few slabs, so that
+// it does not delay the monitor's samples. Owner: the monitor.
 class Census {
  public:
   explicit Census(fibers::FiberStore& fibers) noexcept : fibers_(fibers) {}

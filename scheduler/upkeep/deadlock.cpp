@@ -36,7 +36,7 @@ DeadlockWatch::Finding DeadlockWatch::judge_fibers() const {
   std::uint64_t waiting = 0;
   Finding other = Finding::doubt;
   const bool listed = shared_.fibers().for_each_until(Deadline::past(), [&](const Fiber& fiber) {
-    // Relaxed: if find() collects equal evidence afterwards, no thread has changed these fields.
+    // Relaxed: if find() then collects the same evidence again, no thread has changed these fields.
     const FiberState state = fiber.state.load(relaxed);
     if (state == FiberState::free) return true;
     const auto reason = static_cast<detail::WaitReason>(fiber.reason());

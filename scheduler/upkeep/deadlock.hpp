@@ -55,7 +55,7 @@ class DeadlockWatch {
   enum class Finding : std::uint8_t {
     deadlock,  // A new deadlock, which has not been found before.
     doubt,     // The state may become a deadlock while all workers are asleep: search again.
-    waiting,   // The kernel will end a wait: do not search until a worker has woken.
+    waiting,   // The kernel will end a wait, so no search is needed until a worker wakes.
   };
   // The worker on watch calls this function, on its idle stack, after it has woken.
   [[nodiscard]] Finding find(unsigned worker);
@@ -82,7 +82,7 @@ class DeadlockWatch {
   detail::Atomic<std::uint64_t> found_at_{0};
 };
 
-// Determines when the worker on watch searches next.
+// Determines when the worker on watch next searches for a deadlock.
 class WatchPauses {
  public:
   void restart() noexcept { schedule(tuning::kFirstDeadlockPause); }

@@ -14,7 +14,8 @@ namespace {
 
 constexpr std::size_t kLooksAhead = 16;
 // With a default goal, spawns are refused only if fibers hold at least an eighth of the goal. If
-// each fiber holds one page, they hold an eighth when there is one fiber per 32 KiB of the goal.
+// each fiber holds one page (4 KiB), the fibers hold an eighth of the goal when there is one fiber
+// per 32 KiB of the goal.
 constexpr std::size_t kPartOfFibers = 8;
 
 }  // namespace

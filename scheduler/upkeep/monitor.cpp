@@ -121,8 +121,8 @@ void Monitor::look_at(Desk& desk, Sight& sight, std::int64_t now, std::int64_t e
     return;
   }
   verdict.anybody_awake = true;
-  // A worker that started just before locks began to record their owners may still lock on the fast
-  // path, which records nothing. After its turn has ended, its locking calls take the slow path.
+  // If a worker started just before the recording of lock owners, its fibers may still lock on the
+  // fast path, which records no owner. After the end of a turn, lock() takes the slow path.
   if (base::notes_lock_owners() && !desk.turn.over.load(relaxed)) desk.end_turn();
   const fibers::Fiber* fiber = desk.recorder.running();
   const std::uint64_t switches = desk.recorder.counters().switches.get();
@@ -214,7 +214,7 @@ unsigned Monitor::spares_for(const Verdict& verdict) const noexcept {
   if (!all_compute && verdict.blocked == 0) return verdict.computing == 0 ? 0 : spares_;
   unsigned wanted = verdict.blocked;
   if (all_compute) {
-    // Includes all stuck workers, even stuck spares, and one worker that is not stuck.
+    // Counts all stuck workers, including stuck spares, and one worker that is not stuck.
     const unsigned enough = verdict.blocked + verdict.computing + 1;
     const unsigned usual = std::min(shared_.active().usual(), enough);
     wanted = std::max(wanted + 1, enough - usual);

@@ -27,7 +27,7 @@ class Shared;
 // thread show whether the worker is blocked or computing. The monitor provides a spare worker for
 // each blocked worker. It provides one more if all other workers are computing while fibers are
 // waiting for a worker. A spare steals the fibers that the stuck worker has queued, and runs that
-// worker's timers. It also waits for descriptors if no other worker does. The spare becomes
+// worker's timers. The spare also waits for descriptors if no other worker does. The spare becomes
 // inactive again when it is no longer needed. The period between samples is 1 ms while samples show
 // long runs, and otherwise up to 10 ms. It is up to 40 ms while samples show all workers asleep. At
 // each sample the monitor also does other work that is due, such as counting waiting fibers or

@@ -9,15 +9,15 @@
 namespace weft::scheduler {
 
 // Order
-//   [asleep]  rest() sets asleep_; full_fence; it reads the states of all workers. A worker ends
-//             its sleep; full_fence; work_begins() reads asleep_. At least one side sees the
-//             other's change.
-//   [goal]    rest() sets asleep_; full_fence; it reads whether spawns are refused. A thread begins
-//             to refuse spawns; full_fence; end() clears asleep_. At least one side sees the
-//             other's change.
+//   [asleep]  rest() sets asleep_, executes a full fence, and reads the states of all workers. A
+//             worker that ends its sleep executes a full fence; its work_begins() then reads
+//             asleep_. At least one side sees the other's change.
+//   [goal]    rest() sets asleep_, executes a full fence, and reads whether the memory goal refuses
+//             spawns. A thread that makes the goal refuse spawns then executes a full fence, and
+//             calls end(), which clears asleep_. At least one side sees the other's change.
 class MonitorRest {
  public:
-  // A worker that has slept calls it, after a full fence.
+  // Called by a worker that has slept, after a full fence.
   void work_begins() noexcept {
     if (asleep_.load(detail::relaxed) != 0) [[unlikely]]  // [asleep]
       end();
@@ -32,7 +32,8 @@ class MonitorRest {
     asleep_.store(1, detail::seq_cst);  // [asleep]
     detail::full_fence();               // [asleep]
     if (may_rest()) base::futex_wait(asleep_, 1, Deadline::never());
-    // Relaxed: the monitor is awake now, so its next sample sees any worker that wakes up.
+    // Relaxed: a worker that wakes up need not see this store, because the monitor is awake and
+    // will sample that worker.
     asleep_.store(0, detail::relaxed);
   }
 

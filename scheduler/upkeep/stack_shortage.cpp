@@ -102,7 +102,8 @@ void StackShortage::write_line(std::int64_t now) noexcept {
 }
 
 // Returns whether any fiber with a stack is ready or running, or will be woken by the clock, the
-// kernel or a helper thread. Also returns true if another thread has locked the records.
+// kernel or a helper thread. Also returns true if another thread has locked the records, so that
+// they cannot be read.
 bool StackShortage::others_may_end() noexcept {
   for (const Desk* desk : shared_.desks()) {
     if (!desk->next_timer_hint().is_never()) return true;

@@ -31,8 +31,8 @@ class StackShortage {
   StackShortage(const StackShortage&) = delete;
   StackShortage& operator=(const StackShortage&) = delete;
 
-  // A worker calls it after it has found no stack for the fiber. A pinned fiber is
-  // only counted, because the worker to which it is pinned keeps it in a separate list.
+  // Called by a worker that has found no stack for the fiber. A pinned fiber is only counted,
+  // because the worker to which it is pinned keeps it in a separate list.
   void put_aside(fibers::Fiber& fiber, std::int64_t now) noexcept;
   // Returns the fiber that has waited longest for a stack of this size; null if there is no
   // such fiber.
@@ -60,7 +60,7 @@ class StackShortage {
   // Returns true to only one worker every 10 ms. That worker requests stacks from the system, and
   // calls report() if a request fails.
   [[nodiscard]] bool begin_request(std::int64_t now) noexcept;
-  // A worker calls it on its idle stack after its request for a stack has failed.
+  // Called by a worker, on its idle stack, after its request for a stack has failed.
   void report(std::int64_t now) noexcept;
 
  private:

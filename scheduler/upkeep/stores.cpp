@@ -22,7 +22,7 @@ bool Stores::trim_some() noexcept {
 }
 
 bool Stores::decay_some(std::int64_t now) noexcept {
-  // Only one thread at a time frees memory, so that other threads can do other work.
+  // If another thread is freeing memory, the caller does not wait for it.
   if (!decay_lock_.try_lock()) return false;
   const std::int64_t since = std::min(now - std::exchange(last_decay_, now), tuning::kDecayPeriod);
   if (now - decay_period_began_ >= tuning::kDecayPeriod) {
@@ -32,7 +32,8 @@ bool Stores::decay_some(std::int64_t now) noexcept {
     stacks_due_ = stacks_.due();
     fibers_due_ = fibers_.due();
   }
-  // Each call frees a share of the due chains, in proportion to the time since the previous call.
+  // Each call frees some of the chains that are due in this period, in proportion to the time since
+  // the previous call.
   const auto share = [since](std::int64_t due, unsigned least, std::int64_t most) {
     return static_cast<unsigned>(
         std::clamp<std::int64_t>(due * since / tuning::kDecayPeriod, least, most));
@@ -55,8 +56,8 @@ bool Stores::mind_goal(std::int64_t now) noexcept {
   constexpr int kSteps = 16;  // 16 steps take a few milliseconds; the next call frees more.
   const bool is_near = goal_.look(now);
   if (goal_.is_reached() || goal_.is_refusing()) goal_.judge(least_bytes(fibers_.bytes()));
-  // Near the goal, all unused memory is freed at most once per period, because new fibers would
-  // soon need the freed stacks again.
+  // Near the goal, this frees all unused memory, but not again within kDecayPeriod, because new
+  // fibers would soon need the freed stacks again.
   if (is_near && now - given_back_ >= tuning::kDecayPeriod) {
     int steps = 0;
     while (steps < kSteps && trim_some()) ++steps;

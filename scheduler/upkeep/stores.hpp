@@ -51,7 +51,7 @@ class Stores {
   // Frees some memory that has been unused for a while, in small parts between other work. Stacks
   // and records that are unused for a whole period of half a second are freed in the next period,
   // or in several periods if there are very many. `now` is in nanoseconds. A call takes at most a
-  // few milliseconds. Returns true if this period must free more memory.
+  // few milliseconds. Returns true if more memory must be freed in this period.
   bool decay_some(std::int64_t now) noexcept;
   // Compares the memory of the process with the goal, and frees some unused memory if the goal is
   // near. Returns true if the caller should check again soon. Context: the monitor.
@@ -70,7 +70,7 @@ class Stores {
   detail::SpinLock decay_lock_;
   std::int64_t decay_period_began_ WEFT_GUARDED_BY(decay_lock_) = 0;
   std::int64_t last_decay_ WEFT_GUARDED_BY(decay_lock_) = 0;
-  // The numbers of chains of unused stacks and records that are to be freed in this period.
+  // How many chains of unused stacks, and of unused records, are to be freed in this period.
   std::int64_t stacks_due_ WEFT_GUARDED_BY(decay_lock_) = 0;
   std::int64_t fibers_due_ WEFT_GUARDED_BY(decay_lock_) = 0;
 };

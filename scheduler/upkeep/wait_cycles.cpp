@@ -38,10 +38,10 @@ const void* address_of(Word number) noexcept {
   return reinterpret_cast<const void*>(number);  // NOLINT(performance-no-int-to-ptr)
 }
 
-// Describes what a parked fiber waits for, as its stack shows: the lock of the object, and the
-// Waiter in the object's list of waiters. In each such object, this list starts at the first
-// aligned word after the lock. Both kinds of mutexes store their state before the lock; a Mutex
-// stores its LockOwner between the lock and the list.
+// Describes a parked fiber's wait. The fiber's stack contains the addresses of the awaited object's
+// lock and of the fiber's Waiter in that object's list. In each such object, this list starts at
+// the first aligned word after the lock. Both kinds of mutexes store their state before the lock; a
+// Mutex stores its LockOwner between the lock and the list.
 struct ParkedWait {
   Word lock = 0;  // 0: unknown.
   Word waiter = 0;
@@ -62,7 +62,7 @@ constexpr std::size_t kWaker = offsetof(Waiter, waker) / sizeof(Word);
 constexpr std::size_t kClaim = offsetof(Waiter, claim) / sizeof(Word);
 constexpr std::size_t kFlags = offsetof(Waiter, linked) / sizeof(Word);
 
-// A copy of the lock state and the list of waiters of an object.
+// A copy of an object's lock state and of its list of waiters.
 struct ListView {
   std::uint32_t owner = 0;
   bool has_one_owner = false;
@@ -198,8 +198,8 @@ class WaitGraph {
     if (found != owners_.end()) found->second.node = node;
   }
 
-  // Finds the lock and the Waiter on the fiber's stack. The Departure of the last switch contains
-  // the lock's address, because the lock is released after the switch. Ignores waits with a limit,
+  // Finds the lock and the Waiter on the fiber's stack. The switch's Departure contains the lock's
+  // address, because the lock is released only after the switch. Ignores waits with a limit,
   // because the limit can end them.
   [[nodiscard]] ParkedWait read_wait(const Node& node) {
     if (!image_->copy_parked(*node.stack)) return {};
@@ -234,7 +234,7 @@ class WaitGraph {
   [[nodiscard]] std::vector<std::size_t> edges_of(const Node& node) const {
     std::vector<std::size_t> edges;
     if (node.is_inlining) {
-      // If the header has been overwritten, `lowest` may even be an address above the header.
+      // If the header has been overwritten, its `lowest` may be any address, even above the header.
       const auto is_below = [&](const auto& header) { return header.first < word_of(node.stack); };
       for (auto at = headers_.lower_bound(node.lowest); at != headers_.end() && is_below(*at);
            ++at) {
@@ -257,9 +257,9 @@ class WaitGraph {
     return edges;
   }
 
-  // The fiber waits for every earlier waiter without a limit in the mutex's list. An edge to the
-  // nearest one suffices, because that waiter waits for the others. A writer also waits for each
-  // owner; a reader also waits for an owner that is a writer.
+  // The fiber waits for every waiter ahead of it in the mutex's list whose wait has no limit. An
+  // edge to the nearest such waiter suffices, because it waits for the others. A writer also waits
+  // for each owner; a reader also waits for an owner that is a writer.
   [[nodiscard]] std::vector<std::size_t> edges_of_shared(const Node& node) const {
     std::vector<std::size_t> edges;
     const auto add = [&edges](const auto& nodes, auto key) {
@@ -332,9 +332,9 @@ class WaitGraph {
   const std::size_t most_;
   const std::unique_ptr<fibers::ThreadImage> image_ = std::make_unique<fibers::ThreadImage>();
   std::vector<Node> nodes_;
-  std::map<Word, std::size_t> headers_;                 // The key is the header.
+  std::map<Word, std::size_t> headers_;                 // The key is a stack header's address.
   std::unordered_multimap<Word, std::size_t> targets_;  // The key is the join target.
-  std::unordered_map<std::uint32_t, Owner> owners_;     // The key is the digest.
+  std::unordered_map<std::uint32_t, Owner> owners_;     // The key is the owner's digest.
   bool has_shared_locks_ = false;
   std::unordered_map<std::uint64_t, std::size_t> numbers_;  // The key is the fiber's number.
   std::unordered_map<Word, std::size_t> fibers_;
@@ -371,14 +371,14 @@ bool CycleWatch::step(const Census& census, std::int64_t now, bool is_about_to_r
   if (!is_due && !(is_about_to_rest && waits != waits_then_)) return true;
   try {
     // Another thread may hold the records' lock for a long time. The monitor therefore waits for
-    // the lock only before it rests.
+    // the lock only before it rests, when a delay does no harm.
     constexpr std::chrono::milliseconds kPatience(10);
     const Deadline patience = is_about_to_rest ? Deadline::after(kPatience) : Deadline::past();
     if (waits > 0 && !look(patience)) return false;
     last_look_ = now;
     waits_then_ = waits;
   } catch (const std::bad_alloc&) {
-    last_look_ = now;  // The monitor tries again when the next search is due.
+    last_look_ = now;  // Memory has run out, so the next search is made at its usual time.
   }
   return true;
 }

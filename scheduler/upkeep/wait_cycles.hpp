@@ -42,11 +42,11 @@ struct WaitCycle {
 }
 
 // Finds the cycles among the fibers of one scheduler. README.md, "Deadlocks of some fibers",
-// describes the method, and why it never raises a false alarm. It reports only one of several
-// cycles that share a fiber. It holds the records' lock for a few microseconds for each fiber that
-// may be in a cycle. If there are more than `most` such fibers, it does not search. Returns
-// std::nullopt if the lock does not become free before `patience` passes. Plain threads only.
-// Throws std::bad_alloc.
+// describes the method, and why it never raises a false alarm. If several cycles share a fiber, the
+// function reports only one of them. It holds the records' lock for a few microseconds for each
+// fiber that may be in a cycle. If there are more than `most` such fibers, it does not search.
+// Returns std::nullopt if the lock does not become free before `patience` passes. Plain threads
+// only. Throws std::bad_alloc.
 [[nodiscard]] std::optional<std::vector<WaitCycle>> find_wait_cycles(Shared& shared,
                                                                      Deadline patience,
                                                                      std::size_t most);
@@ -56,9 +56,10 @@ class CycleWatch {
  public:
   explicit CycleWatch(Shared& shared) noexcept : shared_(shared) {}
 
-  // Searches for cycles a minute after the first step or the last search. Also searches before the
-  // monitor rests, if the number of fibers that wait for other fibers has changed since the last
-  // search. Returns false if a search was due, but another thread held the records' lock.
+  // Searches for cycles if a minute has passed since the last search or, if there was none, since
+  // the first step. Also searches before the monitor rests, if the number of fibers that wait for
+  // other fibers has changed since the last search. Returns false if a search was due, but another
+  // thread held the records' lock.
   bool step(const Census& census, std::int64_t now, bool is_about_to_rest) noexcept;
 
  private:

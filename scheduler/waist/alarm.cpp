@@ -17,7 +17,8 @@ namespace {
 // Invariants
 //   I1  claim_ decides whether the clock or a cancellation wakes the fiber; the fiber runs the task
 //       only if the clock has won.
-//   I2  wait_ never begins after a cancellation, because both operations hold lock_.
+//   I2  wait_ never begins after a cancellation, because cancel() sets cancelled_ and begin_wait()
+//       checks it, both under lock_.
 //   I3  references_ counts the handle, the fiber, and the helper fiber that sets the timer for a
 //       plain thread.
 // Order

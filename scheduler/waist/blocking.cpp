@@ -30,8 +30,7 @@ void make_on_helper(BlockingCall& call) {
   }
   call.waker = current();
   park({[](void* submitted) noexcept {
-          // This code runs after the switch, on another fiber or the idle stack of the same
-          // scheduler.
+          // This code runs after the switch, on the same worker but on another stack.
           helpers_here().submit(*static_cast<BlockingCall*>(submitted));
         },
         &call},

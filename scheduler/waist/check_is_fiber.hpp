@@ -9,7 +9,7 @@ namespace weft::scheduler {
 
 [[noreturn]] void refuse_to_park(detail::WaitReason reason) noexcept;
 
-// The runtime calls handlers such as on_deadlock on a worker's own stack. Handlers must not park,
+// Handlers such as on_deadlock run on a worker's own stack, not in a fiber. They must not park,
 // because no thread would run the fibers for which they wait.
 inline void check_is_fiber(Worker& worker, detail::WaitReason reason) noexcept {
   if (worker.current_fiber() == nullptr) [[unlikely]]

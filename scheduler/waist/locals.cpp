@@ -8,8 +8,8 @@ namespace weft::detail {
 
 namespace {
 
-// This function is not inlined, because a fiber that has moved to another thread must not use a
-// cached address.
+// Not inlined, because a compiler could otherwise reuse the thread_local's address after the fiber
+// has moved to another thread.
 [[gnu::noinline]] LocalNode*& thread_locals() noexcept {
   struct ThreadLocals {
     LocalNode* first = nullptr;

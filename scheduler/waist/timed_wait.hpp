@@ -28,7 +28,8 @@ class TimedWait {
   void set_waker(detail::Waker fiber) noexcept { timer_.waker = fiber; }
 
   void begin() noexcept { current_worker()->add_timer(timer_, deadline_); }
-  // Works like begin(). Requires that the fiber parked on this worker. Only the clock may wake it.
+  // Works like begin(). Requires that the fiber has parked on this worker, and that only the clock
+  // can wake it.
   void begin_sleep() noexcept { current_worker()->add_sleep(timer_, deadline_); }
   [[nodiscard]] bool has_begun() const noexcept { return timer_.home != nullptr; }
   // Requires that the wait has begun, and that the clock has not ended it. After the call, the

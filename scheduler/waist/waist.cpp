@@ -65,8 +65,8 @@ struct TimedPark {
   const bool counted = scheduler::ends_from_inside(reason);
   seat.counted = counted;
   after.call(after.argument);
-  // The thread counts as parked only after it has called `after`, because `after` may wake fibers
-  // or other threads.
+  // The thread counts as parked only after it has called `after`: until then, it can still wake
+  // fibers or other threads.
   if (counted) scheduler::ParkedThreads::begin();
   (void)seat.parker.park_until(Deadline::never());
 }
@@ -173,7 +173,7 @@ void wake(Waker waker) noexcept {
 
 bool run_in_place(const void* target, WaitReason reason) noexcept {
   Worker* worker = current_worker();
-  // A handler of the runtime is not a fiber, and may call this function on a worker's own stack.
+  // The runtime's handlers, such as on_deadlock, may call this function, but are not fibers.
   if (worker == nullptr || worker->current_fiber() == nullptr) return false;
   if (shake::chance(shake::Point::run_apart)) return false;
   return worker->run_in_place(target, reason);
@@ -181,7 +181,7 @@ bool run_in_place(const void* target, WaitReason reason) noexcept {
 
 void give_way() noexcept {
   Worker* worker = current_worker();
-  // A handler of the runtime is not a fiber, and may call this function on a worker's own stack.
+  // The runtime's handlers, such as on_deadlock, may call this function, but are not fibers.
   if (worker != nullptr && worker->current_fiber() != nullptr) worker->give_way();
 }
 

@@ -20,19 +20,20 @@ class Announcer {
   }
 
   // Called after this worker has queued fibers. Does nothing if no fiber is running, because the
-  // worker then announces the fibers that remain in its queue before it enters the next fiber.
-  // Always inlined, because each spawn and wake calls it.
+  // worker announces its queued fibers later, before it enters the next fiber. Always inlined,
+  // because each spawn and wake calls it.
   [[gnu::always_inline]] void announce_work() noexcept {
     if (pace_.may_call() && shared_.idle().wants_wake_hint() && desk_.recorder.running() != nullptr)
         [[unlikely]]
       call_for_help();
   }
-  // Called when queued fibers must wait until the current fiber, or the fiber that the worker is
-  // about to enter, leaves the worker.
+  // Wakes a sleeping worker to help with the fibers in this worker's queue. Called when these
+  // fibers might otherwise wait for a long time.
   [[gnu::noinline]] void call_for_help() noexcept;
-  // Called when this worker has a new earliest timer, or the event source begins to watch its first
-  // descriptor. If this worker's fibers run for a long time, a sleeping worker handles the event.
-  // Otherwise this worker handles it at its next look, or before it sleeps.
+  // Called when this worker has a new earliest timer, or when the event source gets its first
+  // descriptor. If this worker's fibers run for a long time, a sleeping worker handles the timer or
+  // descriptor. Otherwise this worker handles it when it next checks for events, or before it
+  // sleeps.
   void announce_event() noexcept;
   // Ensures that a sleeping worker runs this worker's timers if this worker does not reach them in
   // time.

@@ -31,7 +31,7 @@ std::size_t Clockwork::wake_sleepers(Fiber*& first) noexcept {
   }
   worker_.desk().recorder.counters().timers.add(woken);
   worker_.desk().queue.push_due(due);
-  // The worker calls for help, because the rest of the chain may contain a million fibers.
+  // Wakes another worker to help, because the rest of the chain may contain a million fibers.
   if (first != nullptr && worker_.announcer().pace().may_call() && shared_.idle().wants_wake_hint())
     worker_.announcer().call_for_help();
   return woken;

@@ -21,9 +21,9 @@ class Clockwork {
   // Runs the due timers of all workers. Returns true if any fiber has become runnable.
   [[nodiscard]] bool run_all() noexcept;
   [[nodiscard]] bool has_due() const noexcept;
-  // Returns the earlier of `limit` and the time at which the holder of the watch must run the
-  // earliest timer. Timers of awake workers are included, because an awake worker may run a fiber
-  // for a long time.
+  // Returns the time at which the holder of the watch must run the earliest timer, or `limit` if
+  // that is earlier. Timers of awake workers are included, because a worker that runs one fiber for
+  // a long time does not reach its own timers.
   [[nodiscard]] Deadline earliest(Deadline limit) const noexcept;
 
  private:

@@ -22,6 +22,6 @@ namespace weft::scheduler {
 [[gnu::noinline]] bool weft::detail::is_turn_over() noexcept {
   const Turn* turn = weft_current_turn;
   asm volatile("" : "+r"(turn) : : "memory");
-  return turn->over.load(relaxed);  // Relaxed: it is a hint; the caller reads it again later.
+  return turn->over.load(relaxed);  // Relaxed: the flag is a hint, which a later call reads again.
 }
 #endif

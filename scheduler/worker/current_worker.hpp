@@ -12,7 +12,7 @@ class Worker;
 // thread.
 extern "C" {
 extern __thread weft::scheduler::Worker* weft_current_worker;
-// The Turn of plain threads. Its flag `over` is set only while locks record their owners.
+// The Turn of plain threads. Its flag `over` is false unless locks record their owners.
 extern weft::detail::Turn weft_endless_turn;
 }
 

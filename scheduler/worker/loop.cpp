@@ -138,8 +138,8 @@ Fiber* Loop::find_work() noexcept {
     if (shared_.stack_shortage().anyone_waits() && serve_stack_waits()) [[unlikely]]
       continue;
     // A poll is cheaper than a search, so it comes first. A worker that was woken for work searches
-    // at once, without a poll. If a search is not worthwhile, this worker goes to sleep, and
-    // sleeping workers wait for events anyway.
+    // at once, without a poll. If a search is not worthwhile, this worker goes to sleep without a
+    // poll, because sleeping workers wait for events anyway.
     if (!searching_ && is_search_worthwhile()) {
       poll(machine_now());
       if (desk_.has_work_hint() || !desk_.pinned.empty_hint()) continue;
@@ -193,8 +193,8 @@ Deadline Loop::sleep_limit() noexcept {
   return worker_.stack_waits().prepare_for_sleep(limit, now);
 }
 
-// Without a monitor, no thread wakes this worker for fibers that another awake worker has queued
-// but does not run.
+// Without a monitor, no thread wakes this worker when another awake worker does not run its queued
+// fibers.
 bool Loop::must_look_itself() const noexcept {
   const unsigned itself = shared_.is_asleep(desk_) ? 0 : 1;
   return !shared_.options().monitor.enabled && shared_.awake_hint() > itself;
@@ -249,13 +249,14 @@ void Loop::rest() noexcept {
   worker_.empty_caches();
   const bool was_on_watch = shared_.deadlock_watch().pass_on(desk_.index);
   leave(*this);
-  // leave() does not wake a worker that called try_take() before pass_on() and is about to sleep.
-  // Worker 0, which is always active, therefore takes over the watch for deadlocks.
+  // If pass_on() returned true, no worker is on watch for deadlocks. As leave() does not always
+  // unpark a worker, this function unparks worker 0. It is always active, and takes over that watch
+  // before it sleeps.
   if (was_on_watch) shared_.desk(0).unpark();
   desk_.begin_rest();
   while_parked([this] {
     while (desk_.is_resting() && !shared_.stopping()) {
-      // send_pinned() unparks the worker after its push, so no pinned fiber is overlooked.
+      // After each push, send_pinned() unparks this worker, so no pinned fiber is overlooked.
       if (!desk_.pinned.empty_hint() && desk_.end_rest()) {
         (void)shared_.active().add_one();
         detail::full_fence();  // [asleep]
@@ -276,13 +277,14 @@ void Loop::give_memory_back() noexcept {
 }
 
 // If this worker is on watch for deadlocks and a search is due, checks whether any fiber can run.
-// Returns true if it has reported a deadlock, because the handler may have made a fiber runnable.
+// Returns true after a report, so that the caller searches for work: the handler may have made a
+// fiber runnable.
 [[gnu::cold]] bool Loop::report_deadlock() noexcept {
   DeadlockWatch& watch = shared_.deadlock_watch();
   const auto& report = shared_.options().on_deadlock;
   if (!watch_pauses_.next().passed() || !watch.is_on_watch(desk_.index)) return false;
-  // No deadlock is possible without fibers. The worker that the next spawn wakes will restart the
-  // search.
+  // No deadlock is possible without fibers. The first worker that goes to sleep after the next
+  // spawn restarts the search.
   if (!report || shared_.live() == 0) {
     watch_pauses_.stop();
     return false;

@@ -1,4 +1,4 @@
-// The work of a worker's thread between fibers.
+// The loop in which a worker's thread finds and enters fibers.
 #pragma once
 
 #include <cstddef>
@@ -13,10 +13,10 @@
 namespace weft::scheduler {
 
 // The loop of a worker's thread runs on the thread's own stack. It finds the next fiber and enters
-// it. The worker returns to the loop when its queue has no fiber, or a look is due. The loop takes
-// fibers from the worker's own queues, then from the inject queue, and then from other workers. If
-// it finds none, the worker sleeps. Owner: the worker's thread. Relaxed: the accessed values are
-// counts and flags, which publish no other data.
+// it. The worker returns to the loop when its queue is empty, or when its next check for other work
+// (a look) is due. The loop takes fibers from the worker's own queues, then from the inject queue,
+// and then from other workers. If it finds none, the worker sleeps. Owner: the worker's thread.
+// Relaxed: the accessed values are counts and flags, which publish no other data.
 class Loop {
  public:
   Loop(Shared& shared, unsigned index);
@@ -57,7 +57,7 @@ class Loop {
   auto while_parked(Wait wait) noexcept;
 
   [[nodiscard]] fibers::Fiber* find_work() noexcept;
-  // Returns true if the worker may rest: it is not permanent, and no pinned fiber needs it.
+  // Returns whether the worker may leave: it is not permanent, and no pinned fiber needs it.
   [[nodiscard]] bool is_free_to_leave() const noexcept;
   void prepare_for_run() noexcept;
   [[nodiscard]] fibers::Fiber* take_chosen() noexcept;
@@ -66,7 +66,7 @@ class Loop {
   void run_own_timers(std::int64_t now) noexcept;
   void poll(std::int64_t now) noexcept;
   void note_events(std::size_t woken) noexcept;
-  // Returns true if fibers are ready at this worker.
+  // Returns true if, after the call, this worker has fibers to run or should become inactive.
   [[nodiscard]] bool serve_stack_waits() noexcept;
   void give_memory_back() noexcept;
   [[nodiscard]] bool must_look_itself() const noexcept;

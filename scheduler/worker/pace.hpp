@@ -1,4 +1,4 @@
-// Measures how fast a worker runs its fibers, to decide about looks and calls for help.
+// Measures a worker's pace, which determines when it performs looks and wakes other workers.
 #pragma once
 
 #include <algorithm>
@@ -11,18 +11,18 @@
 
 namespace weft::scheduler {
 
-// Decides when a worker performs a look, when it calls another worker for help, and whether its
-// fibers run for a long time. All times are in nanoseconds. The caller passes the time, because the
-// worker has already read the clock. Owner: the worker.
+// Decides when a worker checks for other work (a look), and when it wakes another worker to help.
+// Also remembers long runs of the worker's fibers. All times are in nanoseconds. The caller passes
+// the time, because the worker has already read the clock. Owner: the worker.
 //
-// A call for help costs both workers about 10 us. It is useless if the caller has run the waiting
-// fibers before the called worker arrives. After a call that may be useless, the worker therefore
-// makes no further call for some time. This time doubles with each such call until the worker has
-// measured that fibers do wait.
+// A call for help wakes another worker, and costs each of the two about 10 us. It is useless if the
+// caller has run the waiting fibers before the called worker arrives. After a call that may be
+// useless, the worker therefore makes no further call for some time. This time doubles with each
+// such call until the worker's measurements show that fibers do wait.
 class Pace {
  public:
-  // Without a monitor, all runs count as long, because no other thread does the work that a worker
-  // postpones. In a simulation, `most_decisions` is 1, so a look follows every decision.
+  // Without a monitor, the worker always expects long runs, because no other thread would notice a
+  // long run. In a simulation, `most_decisions` is 1, so a look follows every decision.
   Pace(std::int64_t now, bool is_monitored,
        std::uint32_t most_decisions = tuning::kMostDecisions) noexcept
       : most_decisions_(most_decisions),
@@ -38,7 +38,7 @@ class Pace {
     let_call(now);
   }
 
-  // The progress between two looks, measured at a look or when the worker has no more fibers.
+  // The worker's progress since it last checked for other work (its last look).
   struct Progress {
     std::int64_t elapsed = 0;
     std::int64_t runs = 0;
@@ -75,17 +75,17 @@ class Pace {
   [[nodiscard]] std::uint32_t allotted() const noexcept { return allotted_; }
   [[nodiscard]] std::int64_t last_look() const noexcept { return last_look_; }
 
-  // Returns whether the looks show that `queued` fibers wait for longer than `patience`. If runs
-  // are short, two successive looks must show the wait, because the thread may have been preempted
-  // before one of them.
+  // Returns whether, at the measured pace, `queued` fibers have to wait for longer than `patience`.
+  // If runs are short, two successive looks must find such a wait: one look may only have measured
+  // that the thread was preempted.
   [[nodiscard]] bool finds_waiting(std::int64_t patience, std::size_t queued) noexcept {
     const bool waits = last_.exceeds(patience, static_cast<std::int64_t>(queued));
     const bool waited = std::exchange(waits_, waits);
     return waits && (waited || expects_long_runs(last_look_));
   }
 
-  // Must be called after a fiber has run for a long time or has been blocked. The next fibers may
-  // also run for a long time or be blocked.
+  // Must be called after a fiber has run for a long time or has been blocked. The worker then
+  // expects more long runs for some time.
   void note_long_run(std::int64_t now) noexcept {
     expects_long_runs_until_ = std::max(expects_long_runs_until_, now + tuning::kLongRunMemory);
     note_waiting();
@@ -101,17 +101,17 @@ class Pace {
            (queued != 0 && expects_long_runs(last_look_));
   }
 
-  // Returns whether the worker may call for help if fibers wait.
+  // Returns whether the worker is allowed to wake another one to help with waiting fibers.
   [[nodiscard]] bool may_call() const noexcept { return may_call_; }
   void note_call(std::int64_t now) noexcept {
-    // A call is certainly useful if a single run takes longer than the next fiber should wait.
+    // A call is certainly useful if a single run takes longer than a fiber should have to wait.
     may_call_ = last_.exceeds(tuning::kPatience, 1) || expects_long_runs(now);
     if (may_call_) return;
     next_call_ = now + pause_;
     pause_ = std::min(pause_ * 2, tuning::kLongestCallPause);
   }
-  // Must be called if the scheduler has no other worker. Until the next look, the worker then does
-  // not call for help.
+  // Must be called if the scheduler has no other worker. Prevents calls for help until the next
+  // look.
   void note_alone() noexcept { may_call_ = false; }
   // Must be called after the worker has measured that fibers wait for a long time.
   void note_waiting() noexcept {

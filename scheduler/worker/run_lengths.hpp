@@ -10,13 +10,13 @@
 
 namespace weft::scheduler {
 
-// Distinguishes long runs from short runs whose thread had to wait for a processor, or was stopped
-// by a debugger or a tracer. A system call shows the difference, but a call for each run would cost
-// more than it saves. The worker makes this call only occasionally, and only if runs seem to be
-// long. Owner: the worker. Times are in nanoseconds.
+// Distinguishes long runs from short runs that only seem long, because the thread waited for a
+// processor, or a debugger or tracer stopped it. A system call distinguishes the two cases, but it
+// costs too much to be made for each run. The worker makes it only occasionally, and only if runs
+// seem to be long. Owner: the worker. Times are in nanoseconds.
 class RunLengths {
  public:
-  // Evaluates the result of a look. Returns true if the runs have indeed been long.
+  // Evaluates the result of a look. Returns true if the runs since the last look really were long.
   [[nodiscard]] bool are_long(const Pace::Progress& progress) noexcept {
     ++looks_;
     if (!progress.average(tuning::kLongRun)) [[likely]]

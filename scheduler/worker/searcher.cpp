@@ -113,8 +113,9 @@ bool is_search_worthwhile(Shared& shared) noexcept {
 }
 
 // Returns how long a searcher keeps checking the other workers. A searcher does not see kernel
-// events, so it should soon sleep in the event source if descriptors are watched. In this case, it
-// checks only twice, to measure the pace of workers that have work.
+// events, so it should soon sleep in the event source if descriptors are watched. It then searches
+// only long enough to check each worker twice, because two checks are needed to measure a worker's
+// pace.
 std::int64_t search_time(Shared& shared) noexcept {
   return shared.events().watches_anything() ? tuning::kBetweenLooks : tuning::kSearchTime;
 }

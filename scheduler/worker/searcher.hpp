@@ -22,8 +22,8 @@ class Searcher {
 
   // Searches the other workers for search_time() nanoseconds. Returns null if it finds no work.
   [[nodiscard]] fibers::Fiber* search_for_a_while() noexcept;
-  // A worker that has work calls this function at a look. Runs overdue timers of other workers, and
-  // takes fibers that this worker can run sooner.
+  // A worker that has work calls this function periodically. Runs overdue timers of other workers,
+  // and takes fibers that this worker can run sooner.
   void visit_others(std::int64_t now) noexcept;
   // Moves all fibers from the inject queue to this worker's queue. Returns false if there are none.
   [[nodiscard]] bool take_injected() noexcept;

@@ -11,8 +11,8 @@ namespace weft::scheduler {
 using fibers::Fiber;
 using fibers::Stack;
 
-// While other fibers wait for a stack of this size, takes only cached stacks, because a stack from
-// the system should go to a waiting fiber.
+// Returns only a cached stack while other fibers wait for a stack of this size, because a new stack
+// from the system should go to a waiting fiber.
 Stack* StackWaits::take_stack(const Fiber& fiber) noexcept {
   const unsigned size_class = fiber.stack_class();
   if (shared_.stack_shortage().anyone_waits_for(size_class)) [[unlikely]]
@@ -24,7 +24,7 @@ void StackWaits::put_aside(Fiber& fiber) noexcept {
   StackShortage& shortage = shared_.stack_shortage();
   if (fiber.is_pinned()) desk_.pinned.aside().append(fiber);
   shortage.put_aside(fiber, machine_now());
-  // While spawns must be refused, no worker may keep free records: see FiberStore.
+  // While fibers wait for stacks, spawns must fail, so this worker must not keep free records.
   if (shared_.options().refuses_without_stacks) fibers_.empty();
 }
 
@@ -49,15 +49,15 @@ void StackWaits::pass_on(Stack& stack) noexcept {
   if (shared_.stack_shortage().anyone_pinned_waits_for(size_class)) stacks_.empty();
 }
 
-// Requests stacks from the system at each call, because no other worker serves this worker's pinned
-// fibers. Returns true if all these fibers have been served.
+// Requests stacks from the system at each call, because only this worker can run its pinned fibers.
+// Returns true if all these fibers have been served.
 bool StackWaits::serve_pinned() noexcept {
   Chain& aside = desk_.pinned.aside();
   while (!aside.is_empty()) {
     Fiber& fiber = *aside.take_first();
     Stack* stack = stacks_.take(fiber.stack_class());
     if (stack == nullptr) {
-      // The next call begins with another fiber, which may need a smaller stack.
+      // The fiber moves to the end of the list, because the next fiber may need a smaller stack.
       aside.append(fiber);
       return false;
     }

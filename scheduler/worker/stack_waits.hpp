@@ -29,8 +29,8 @@ class StackWaits {
         stacks_(stacks),
         fibers_(fibers) {}
 
-  // Returns the stack on which a new fiber starts. If the fiber must wait for a stack, returns
-  // null; the caller must then call put_aside().
+  // Returns the stack on which a new fiber starts, or null if the fiber must wait for a stack. If
+  // it returns null, the caller must call put_aside().
   [[nodiscard]] fibers::Stack* take_stack(const fibers::Fiber& fiber) noexcept;
   void put_aside(fibers::Fiber& fiber) noexcept;
   // Must be called if a stack becomes free while fibers wait for stacks.

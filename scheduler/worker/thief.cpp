@@ -42,10 +42,11 @@ bool Thief::begin_visits(std::int64_t now) noexcept {
   return true;
 }
 
-// Must be called only if the other worker has run the same fiber since `look`. If the visitor will
-// soon run out of work, the other worker counts as stuck. Otherwise, it counts as stuck only if
-// that fiber is computing or is blocked. A worker whose thread is only waiting for a processor is
-// not stuck, because the kernel will run it soon.
+// Must be called only if the other worker has run the same fiber since `look`. If this worker will
+// soon run out of work (`is_done_soon`), the other worker counts as stuck, because this worker can
+// then run the other worker's fibers sooner. Otherwise, the other worker counts as stuck only if
+// the fiber that it runs is computing or blocked. A thread that only waits for a processor does not
+// count as stuck, because the kernel will run it soon.
 bool Thief::is_stuck(Look& look, const ThreadFacts& thread, bool is_done_soon,
                      std::int64_t now) noexcept {
   if (now - look.time < tuning::kVisitPeriod) return false;
@@ -61,8 +62,8 @@ bool Thief::is_stuck(Look& look, const ThreadFacts& thread, bool is_done_soon,
 Thief::Visit Thief::visit(unsigned other, const Sight& sight, const ThreadFacts& thread,
                           bool is_done_soon, std::int64_t now) noexcept {
   Look& look = looks_[other];
-  // The elapsed time is bounded so that the product below cannot overflow: at the first visit,
-  // look.time is 0.
+  // Without this bound, the product below could overflow at the first visit, when look.time is
+  // still 0.
   const std::int64_t elapsed = std::min(now - look.time, kLongestElapsed);
   const auto run = static_cast<std::int64_t>(sight.switches - look.switches);
   if (run != 0) look = remember(sight, now);

@@ -19,7 +19,7 @@ struct Sight {
   bool is_open = false;         // Whether thieves may access its queue.
   std::uint32_t ring_head = 0;  // Counts the fibers that have left its ring.
   std::uint32_t ring_size = 0;
-  std::int64_t queued = 0;  // The number of its queued fibers, not counting `next`.
+  std::int64_t queued = 0;  // The number of the other worker's queued fibers, not counting `next`.
   const fibers::Fiber* next = nullptr;
   std::uint64_t switches = 0;
   // The time in nanoseconds at which the worker's earliest timer is due.
@@ -42,7 +42,7 @@ class Thief {
 
   // Returns whether to take new fibers before waiting fibers.
   [[nodiscard]] bool prefers_new_fibers() noexcept { return random_.below(2) == 0; }
-  // Returns whether the last look at that worker is old enough for another look.
+  // Returns whether enough time has passed since this worker's last look at that worker.
   [[nodiscard]] bool may_look(unsigned victim, std::int64_t now) const noexcept;
   // Which fibers to take from the other worker: half of its ring, or its next fiber. The next fiber
   // is the second choice, because the other worker will usually run it soon.
@@ -62,13 +62,13 @@ class Thief {
   struct Relief {
     std::int64_t fibers = 0;     // 0 or less: none.
     bool has_next = false;       // Whether to take that worker's next fiber first.
-    bool must_be_older = false;  // Whether to take none if the visitor's fibers have waited longer.
+    bool must_be_older = false;  // Whether the fibers must have waited longer than the visitor's.
   };
   struct Visit {
     bool runs_timers = false;
     // Whether the visitor should take fibers because that worker is stuck.
     bool is_stuck = false;
-    // Whether fibers wait at that worker for so long that a transfer is worth its cost.
+    // Whether that worker needs so long for its queued fibers that moving some is worth the cost.
     bool is_slow = false;
     std::int64_t queued = 0;
 
@@ -88,7 +88,7 @@ class Thief {
     const fibers::Fiber* next = nullptr;
     // The thread's processor time when is_stuck() first saw the current fiber; 0: not yet read.
     std::int64_t processor_time = 0;
-    // When the visitor last read the thread's state; 0: not yet.
+    // The time at which this worker last read the other thread's state, or 0 if it never has.
     std::int64_t asked = 0;
   };
 

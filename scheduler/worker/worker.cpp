@@ -23,7 +23,8 @@ using Departure = Recorder::Departure;
 
 namespace {
 
-// How many bytes of stack a parent uses between the check in run_in_place() and its child's task.
+// How many bytes of stack a parent uses between the check in run_in_place() and the start of its
+// child's task.
 constexpr std::size_t kFramesOfParent = 1 << 10;
 
 }  // namespace
@@ -68,7 +69,7 @@ void Worker::make_ready_last(Fiber& fiber) noexcept {
   announcer_.announce_work();
 }
 
-// Returns nullptr if the queue is empty, or if a look on the idle stack is due.
+// Returns nullptr if the queue is empty, or if the worker must return to its idle stack for a look.
 inline Fiber* Worker::take_next_at_hand() noexcept {
   const std::uint32_t left = desk_.decisions_left.load(relaxed) - 1;
   desk_.decisions_left.store(left, relaxed);
@@ -140,7 +141,7 @@ void Worker::yield() noexcept {
          &fiber});
 }
 
-// Switches to the idle stack, where the worker performs a look, because the turn is over.
+// Switches to the idle stack, where the worker looks for other work, because the turn is over.
 void Worker::give_way() noexcept {
   if (!desk_.begin_turn()) return;
   if (current_fiber()->stack.load(relaxed)->no_switch != 0) return;
@@ -153,8 +154,8 @@ void Worker::give_way() noexcept {
 
 void Worker::run_task(Fiber& fiber) {
   const auto& handler = shared_.options().on_exception;
-  // Without on_exception, no frame catches the exception. The process then ends while the stack of
-  // the throw is intact, so a debugger can show it.
+  // Without on_exception, no frame catches the exception. The process then ends before the stack is
+  // unwound, so a debugger can show where the exception was thrown.
   if (!handler) return fiber.task.run();
   WEFT_TRY { fiber.task.run(); }
   WEFT_CATCH_ALL { handler(std::current_exception()); }
@@ -216,11 +217,11 @@ bool Worker::run_in_place(const void* target, detail::WaitReason reason) noexcep
   Fiber& waiting = *current_fiber();
   Stack& stack = *waiting.stack.load(relaxed);
   check_may_switch(stack);
-  // Each inlined child counts as a decision, because a fiber that only forks and joins must not
-  // keep all other fibers waiting.
+  // Each inlined child counts toward the next look. Otherwise, a fiber that only forks and joins
+  // could keep all other fibers waiting.
   const std::uint32_t left = desk_.decisions_left.load(relaxed);
   if (left <= 1) return false;
-  // An inlined child may end on another worker, where a pinned parent must not continue.
+  // A pinned fiber inlines no child, because the child may end on another worker.
   if (waiting.is_pinned()) return false;
   // The child must have at least as much room as it would have on a separate stack.
   if (fibers::room_left(stack) < fibers::stack_bytes(default_size_class_) + kFramesOfParent)
@@ -237,7 +238,7 @@ bool Worker::run_in_place(const void* target, detail::WaitReason reason) noexcep
 
 // Runs `child` to its end on the stack of `parent`, the caller. The child is a complete fiber: it
 // may park, and continue on another worker, with the parent's frames below its own. It therefore
-// has its own stack header, in this frame. To the sanitizers, both fibers run on one stack.
+// has its own stack header, in this frame. The sanitizers treat both fibers' frames as one stack.
 void Worker::run_inlined(Fiber& parent, Fiber& child) noexcept {
   Stack& below = *parent.stack.load(relaxed);
   Stack here;
@@ -289,7 +290,8 @@ void Worker::run_fibers(void* stack) {
   }
 }
 
-// This function is not inlined into the functions that begin a sleep: see Timers::try_follow().
+// Not inlined, so that the functions that begin a sleep need no stack frame: see
+// Timers::try_follow().
 void Worker::lead_sleep(Timer& timer, Deadline deadline) noexcept {
   if (desk_.timers.add_sleep(timer, deadline)) announcer_.announce_event();
 }

@@ -71,8 +71,8 @@ class Worker {
   void end_thread() noexcept;
   // Runs the fiber, and the fibers that follow it, until the worker returns to the idle stack.
   void enter(fibers::Fiber& fiber) noexcept;
-  // The next two functions take over the work that a fiber has left for the idle stack: a look that
-  // is due, and a fiber that needs a stack.
+  // Before a fiber switches to the idle stack, it stores whether a look for other work is due, and
+  // which new fiber needs a stack. The next two functions return and clear these two values.
   [[nodiscard]] bool takes_look() noexcept { return std::exchange(look_due_, false); }
   [[nodiscard]] fibers::Fiber* take_handed_over() noexcept {
     return std::exchange(handed_over_, nullptr);
@@ -115,7 +115,7 @@ class Worker {
   Shared& shared_;
   const std::uint8_t default_size_class_;
   bool look_due_ = false;
-  fibers::Fiber* handed_over_ = nullptr;  // A fiber for which the idle stack must find a stack.
+  fibers::Fiber* handed_over_ = nullptr;  // A fiber that needs a stack; Loop::find_work() takes it.
   fibers::ThreadState thread_{};
   FiberIds ids_;
   Announcer announcer_;

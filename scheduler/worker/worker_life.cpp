@@ -26,7 +26,7 @@ Worker::Worker(Shared& shared, unsigned index)
       stack_waits_(*this, &make_ready_on, shared, desk_, stacks_, fibers_) {
   WEFT_CHECK(!detail::is_simulated(),
              "a Runtime was made inside a simulation, which has one thread: spawn fibers instead");
-  // In a simulation, the worker performs a look at each decision.
+  // In a simulation, allotted() returns 1, so that a look follows each decision.
   desk_.decisions_left.store(announcer_.pace().allotted(), relaxed);
 }
 

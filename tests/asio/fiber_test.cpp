@@ -208,7 +208,8 @@ FIBER_TEST_CASE(
                                     use_fiber(source.get_token(), [] {})) == 5);
 }
 
-FIBER_TEST_CASE("a wait whose cancel function throws ends only when the operation ends") {
+FIBER_TEST_CASE(
+    "a cancel function's exception reaches the waiter only when the operation has ended") {
   asio::Context context;
   steady_timer timer(context.get_executor(), 24h);
   bool ended = false;

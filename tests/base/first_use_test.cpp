@@ -62,7 +62,7 @@ TEST_CASE("threads that use a static object for the first time get the same obje
 Atomic<int> computations{0};
 int compute() noexcept { return 41 + static_cast<int>(computations.fetch_add(1, relaxed) >= 0); }
 
-TEST_CASE("a value that is computed once is not computed again") {
+TEST_CASE("computed_once() returns the stored value when it is called again") {
   CHECK(computed_once<&compute>() == 42);
   CHECK(computed_once<&compute>() == 42);
   CHECK(computations.load(relaxed) == 1);
@@ -79,7 +79,8 @@ const ForkHandlers inner_handlers(
 const ForkHandlers outer_handlers(
     ForkHandlers::Locks::outer, [] { outer_steps.fetch_add(1, relaxed); }, [] {}, [] {});
 
-TEST_CASE("a fork takes outer locks before inner locks, and counts as one fork in the child") {
+TEST_CASE(
+    "a fork takes outer locks before inner locks, and increases the child's fork count by one") {
   inner_steps.store(0, relaxed);
   outer_steps.store(0, relaxed);
   const std::uint32_t before = forks();

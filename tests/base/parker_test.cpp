@@ -89,8 +89,8 @@ TEST_CASE("writes before an unpark are visible after the park that the unpark en
 // The unparks come at random moments around the deadline. No token is lost, so the tokens that
 // parks took and the remaining tokens add up to the unparks.
 TEST_CASE(
-    "no unpark is lost when it races with a park's deadline or with the start of a sleep outside "
-    "the parker") {
+    "no unpark is lost when it races with the deadline of a park, or with a thread that begins to "
+    "sleep elsewhere") {
   weft::test::TestGuard guard("parker race");
   const int rounds = 2'000 / static_cast<int>(kSlowdown);
   Parker parker;

@@ -115,7 +115,7 @@ Costs measure_round(const weft::Runtime& runtime, const std::vector<int>& client
 TEST_SUITE_BEGIN("cost/light_load");
 
 THREAD_TEST_CASE_WITH(
-    "workers sleep only once in total per request, regardless of the number of workers",
+    "each request causes only one sleep of a worker, regardless of the number of workers",
     {.workers = {1, 2, 4, 8, 16}, .monitored = true}) {
   const weft::base::shake::Still still;
   std::vector<int> clients;
@@ -136,8 +136,7 @@ THREAD_TEST_CASE_WITH(
 }
 
 THREAD_TEST_CASE_WITH(
-    "workers sleep only once in total while a fiber sleeps for 1 ms, regardless of the number of "
-    "workers",
+    "a fiber's 1 ms sleep causes only one sleep of a worker, regardless of the number of workers",
     {.workers = {1, 2, 4, 8, 16}, .monitored = true}) {
   const weft::base::shake::Still still;
   check_costs([&] {

@@ -79,7 +79,7 @@ TEST_CASE(
   check_status(spawn_and_wait, spawn_and_wait, 0);
 }
 
-TEST_CASE("the system call filter of this test kills a process that creates new stacks") {
+TEST_CASE("a process is killed by this test's filter when it makes a system call for a new stack") {
   check_status([] {}, spawn_and_wait, -SIGSYS);
 }
 

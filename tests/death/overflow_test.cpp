@@ -66,7 +66,7 @@ DEATH_TEST_CASE("the stack overflow report names the fiber and the size of its s
   weft::run({.workers = 1}, [] { weft::go({.name = "deep one"}, [] { use_up_the_stack(0); }); });
 }
 
-DEATH_TEST_CASE("the stack overflow report of a named fiber begins its origin with the call",
+DEATH_TEST_CASE("the stack overflow report of a named fiber shows where the fiber was spawned",
                 "\n  spawned at ") {
   weft::run({.workers = 1}, [] { weft::go({.name = "deep one"}, [] { use_up_the_stack(0); }); });
 }
@@ -214,7 +214,7 @@ DEATH_TEST_CASE("a fault on a plain thread is passed to the earlier signal handl
 }
 
 // Stacks come from one large reservation: an address in it need not belong to any stack.
-DEATH_TEST_CASE("a fault far above the stacks in use is passed to the earlier signal handler",
+DEATH_TEST_CASE("a fault far above all stacks in use is passed to the program's own signal handler",
                 "the old handler was called") {
   install_old_handler();
   weft::run([] {
@@ -253,7 +253,7 @@ DEATH_TEST_CASE("a SIGBUS that a fiber raises ends the process", "about to be en
 }
 
 DEATH_TEST_CASE(
-    "a stack overflow is reported after an earlier handler has handled a raised SIGSEGV",
+    "a stack overflow is reported after the program's handler has handled a SIGSEGV from raise()",
     "'deep one' overflowed its 64 KiB stack") {
   signal(SIGSEGV, &count_sent);
   weft::run({.workers = 1}, [] {
@@ -262,7 +262,7 @@ DEATH_TEST_CASE(
   });
 }
 
-DEATH_TEST_CASE("a stack overflow is reported after a raised SIGSEGV was ignored",
+DEATH_TEST_CASE("a stack overflow is reported after the program has ignored a SIGSEGV from raise()",
                 "'deep one' overflowed its 64 KiB stack") {
   signal(SIGSEGV, SIG_IGN);
   weft::run({.workers = 1}, [] {

@@ -165,7 +165,7 @@ TEST_CASE(
   sweep_in_runtime(&serve_idle, {{Call::allocate, ENOMEM}}, kOtherSide);
 }
 
-TEST_CASE("a server sends a file completely, or an error is returned, when a call fails") {
+TEST_CASE("a client receives a whole file or an error when a system call or an allocation fails") {
   sweep_in_runtime(&serve_file,
                    {{Call::open_file, EMFILE},
                     {Call::open_file, ENOSYS},

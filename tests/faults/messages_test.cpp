@@ -156,7 +156,9 @@ void pieces_from_disk() {
   (void)weft::files::list_directory(".");  // Makes the objects that files/ keeps forever.
   pieces();
 }
-TEST_CASE("files that are not cached are sent, or an error is returned, when a call fails") {
+TEST_CASE(
+    "a send of an uncached file either succeeds or returns an error when a read from the disk "
+    "fails") {
   sweep_in_runtime(&pieces_from_disk, {{Call::read_at, EIO}, {Call::read_at, EAGAIN, 3}},
                    kOtherEnd);
 }

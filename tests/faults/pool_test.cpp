@@ -128,7 +128,7 @@ void call_function() {
   });
 }
 TEST_CASE(
-    "a FunctionPool with per_worker() returns the result or throws when an allocation fails") {
+    "a FunctionPool with per_worker() ends all accepted calls or throws when an allocation fails") {
   for (const auto scenario :
        {&call_function<1>, &call_function<2>, &call_function<3>, &call_function<8>}) {
     sweep(scenario, {{Call::allocate, ENOMEM}}, kRefusals);

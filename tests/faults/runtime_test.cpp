@@ -51,10 +51,12 @@ constexpr std::initializer_list<Fault> kSystem = {
 
 void begin_and_end() { const weft::Runtime runtime({.workers = 3}); }
 
-TEST_CASE("a runtime starts or its constructor throws the error when a system call fails") {
+TEST_CASE(
+    "a runtime either starts or throws the error from its constructor when a system call fails") {
   sweep(&begin_and_end, kSystem);
 }
-TEST_CASE("a runtime starts or its constructor throws the error when an allocation fails") {
+TEST_CASE(
+    "a runtime either starts or throws the error from its constructor when an allocation fails") {
   sweep(&begin_and_end, {{Call::allocate, ENOMEM}});
 }
 
@@ -63,7 +65,7 @@ void begin_with_dumps() {
   runtime.run([] {});
 }
 TEST_CASE(
-    "a runtime with a dump signal starts or its constructor throws when a system call fails") {
+    "a runtime with a dump signal either starts or throws from its constructor when a call fails") {
   sweep(&begin_with_dumps, kSystem);
   sweep(&begin_with_dumps, {{Call::allocate, ENOMEM}});
 }
@@ -96,7 +98,7 @@ void dump() {
   });
   weft::dump_fibers(all);
 }
-TEST_CASE("dump() writes the dump or throws when a system call fails") {
+TEST_CASE("dump() either writes the dump or throws when a system call fails") {
   sweep(&dump, {{Call::allocate, ENOMEM}, {Call::start_thread, EAGAIN}});
 }
 
@@ -168,7 +170,7 @@ TEST_CASE("many parked fibers are all woken when a system call fails") {
                      {Call::advise_many, EPERM},
                      {Call::futex_wait, EINTR}});
 }
-TEST_CASE("many parked fibers are all woken when an allocation fails") {
+TEST_CASE("a wake of many parked fibers reaches all of them even when an allocation fails") {
   sweep(&wake_many, {{Call::allocate, ENOMEM}});
 }
 

@@ -63,7 +63,7 @@ bool names(const Backtrace& trace, const void* address) {
   return std::ranges::count(trace.frames.begin(), trace.frames.begin() + trace.count, address) > 0;
 }
 
-TEST_CASE("with the program's unwind tables, a call walk finds the calls in a copied stack") {
+TEST_CASE("a call walk finds the calls in a copied stack when it has the program's unwind tables") {
   if (weft::test::kSanitized) return weft::test::skip("a sanitizer's frames are larger");
   static ThreadImage image;
   const void* deepest = nullptr;

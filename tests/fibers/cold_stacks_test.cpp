@@ -30,8 +30,8 @@ ColdStacks with_blocks(std::size_t blocks) {
 }
 
 TEST_CASE(
-    "guards are removed from the highest blocks of free stacks first, and a given number of stacks "
-    "keep guards") {
+    "free stacks lose their guards from the highest block down, until only a given number of "
+    "stacks have guards") {
   ColdStacks cold = with_blocks(8);
   const ColdStacks::Run run = cold.find_blocks(3, 2 * kBlock);
   CHECK(run.first == 5 * kBlock);

@@ -212,7 +212,7 @@ BARE_TEST_CASE(
 }
 
 BARE_TEST_CASE(
-    "a suspended stack can be resumed when a function that ran on top of it has jumped to another "
+    "a suspended stack can be resumed after a function that ran on it has jumped to another "
     "stack") {
   Partner partner(&return_for_ever);
   int first = 0;

@@ -72,7 +72,8 @@ TEST_CASE("fiber records are distinct, and a traversal of the store reaches ever
 }
 
 TEST_CASE(
-    "a fiber store exceeds its record limit only slightly, even after all records are returned") {
+    "a fiber store exceeds its record limit only slightly when all records are taken and returned "
+    "repeatedly") {
   constexpr std::size_t kLimit = 5'000;
   FiberStore store(nullptr, kLimit);
   for (int round = 0; round < 3; ++round) {

@@ -13,7 +13,7 @@ constexpr std::int64_t kTick = Fiber::kTick;
 
 TEST_SUITE_BEGIN("fibers/fiber");
 
-TEST_CASE("a fiber reports where it was spawned, before and after the fiber gets a stack") {
+TEST_CASE("a fiber reports its spawn site both before and after it gets a stack") {
   Fiber fiber;
   Stack stack;
   CHECK(fiber.site_hint() == nullptr);

@@ -298,7 +298,8 @@ TEST_CASE("stacks leave part of a small address space free for heap memory and t
         }) == 0);
 }
 
-TEST_CASE("a hundred stack spaces leave enough address space for each other and for the program") {
+TEST_CASE(
+    "a hundred stack spaces fit into the address space and leave enough room for the program") {
   if (weft::test::kSanitized) return weft::test::skip(kSanitizerSpace);
   std::vector<std::unique_ptr<StackSpace>> spaces;
   for (int i = 0; i < 100; ++i) {
@@ -354,7 +355,7 @@ TEST_CASE("protected pages guard the stacks when the kernel lacks MADV_GUARD_INS
 }
 
 TEST_CASE(
-    "stacks never use all memory mappings of the process when the kernel lacks "
+    "stacks leave some permitted memory mappings unused when the kernel lacks "
     "MADV_GUARD_INSTALL") {
   if (weft::test::kSanitized) return weft::test::skip(kSanitizerSpace);
   const int status = status_of_child([] {

@@ -73,7 +73,7 @@ TEST_CASE("the action passed to a switch runs once, on the stack that the switch
   space.cool(coroutine.stack);
 }
 
-TEST_CASE("errno keeps its value on each stack when stacks switch to each other") {
+TEST_CASE("errno keeps its value on each stack when a thread switches between stacks") {
   StackSpace space(&Coroutine::entry);
   std::vector<std::unique_ptr<Coroutine>> coroutines;
   weft::test::Random random(1);

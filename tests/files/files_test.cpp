@@ -229,7 +229,7 @@ FIBER_TEST_CASE("reading a file that is larger than memory returns an error") {
 }
 
 FIBER_TEST_CASE(
-    "a failed open returns the error, and directories and pipes are refused without waiting") {
+    "a failed open returns the error, and an open of a directory or pipe fails without waiting") {
   const Folder folder;
   CHECK(File::open(folder / "nothing").error == std::errc::no_such_file_or_directory);
   CHECK(files::read_file(folder / "nothing").error == std::errc::no_such_file_or_directory);

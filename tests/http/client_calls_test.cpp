@@ -252,7 +252,8 @@ FIBER_TEST_CASE(
                 "X-Forwarded-Proto: https\r\n\r\n"});
 }
 
-FIBER_TEST_CASE("forward_reply() forwards a response completely, or aborts the response visibly") {
+FIBER_TEST_CASE(
+    "forward_reply() forwards a response completely, or aborts it so that the client notices") {
   const std::string chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
   Script script(
       {"HTTP/1.1 201 Created\r\nConnection: X-A\r\nX-A: 1\r\nX-B: 2\r\nDate: never\r\n"

@@ -48,8 +48,8 @@ FIBER_TEST_CASE(
 }
 
 FIBER_TEST_CASE(
-    "a deadline or a stop request ends a plain thread's HTTP call, wait for a connection, or read "
-    "of a body") {
+    "a deadline or a stop request ends a plain thread's HTTP call, its wait for a connection, or "
+    "its read of a body") {
   const HttpServer server(answer);
   http::Client client({.max_per_host = 1});
   std::stop_source source;

@@ -130,8 +130,8 @@ FIBER_TEST_CASE("a server compresses a response only if the client accepts compr
 }
 
 FIBER_TEST_CASE(
-    "a server does not compress a response that is short, already encoded, of an unlisted type, "
-    "marked no-transform, or has a digest") {
+    "a server does not compress a response that is short, is already encoded, has an unlisted "
+    "type, is marked no-transform, or has a digest") {
   const HttpServer server(answer, compressing());
   for (const std::string_view path : {"/short", "/png", "/done", "/fixed", "/private", "/digest"}) {
     const auto answers = ask(server, get(path));

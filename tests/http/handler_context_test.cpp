@@ -113,7 +113,7 @@ FIBER_TEST_CASE_WITH(
 
 // A server that stops closes connections at any moment.
 FIBER_TEST_CASE(
-    "a request's context ends when its connection closes before the server watches it") {
+    "a context ends when the server begins to watch a connection that is already closed") {
   auto listener = net::TcpListener::listen(net::Address::loopback_v4(0));
   const auto client = net::TcpStream::connect(listener.value.local_address().value);
   auto accepted = listener.value.accept();

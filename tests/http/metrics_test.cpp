@@ -74,7 +74,7 @@ FIBER_TEST_CASE(
 }
 
 FIBER_TEST_CASE(
-    "the metrics number HTTP servers that have the same name, and omit a destroyed server") {
+    "metrics distinguish HTTP servers of the same name by numbers, and omit a destroyed server") {
   const auto handler = [](http::Request&, http::Response& response) { (void)response.send("x"); };
   const HttpServer first(handler);
   {

@@ -358,7 +358,9 @@ TEST_CASE("a poller attributes events of many descriptors to the right descripto
 
 detail::Waker note_nothing(detail::IoWatch& /*watch*/) noexcept { return {}; }
 
-TEST_CASE("removing a watch returns when the watch was never added, or was notified by a close") {
+TEST_CASE(
+    "removing a watch never blocks when the watch was never added, or when close() has notified "
+    "it") {
   const weft::test::TestGuard guard("removing a watch");
   Poller poller;
   Watched watched(poller);

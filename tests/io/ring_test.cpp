@@ -209,7 +209,7 @@ FIBER_TEST_CASE("a wait for several io_uring requests ends when any of them has 
 
 // The fibers of a worker share a ring: whichever request ends first, the others continue.
 FIBER_TEST_CASE(
-    "data, deadlines and stop requests end the io_uring requests of many fibers in any order") {
+    "many io_uring requests end in any order when data, deadlines or stop requests end them") {
   const this_fiber::Pin pin;
   if (!has_ring()) return;
   test::Random random;
@@ -251,7 +251,8 @@ FIBER_TEST_CASE(
 }
 
 // At one moment, more requests end than the ring has places.
-FIBER_TEST_CASE("one event ends more io_uring requests than the ring has entries") {
+FIBER_TEST_CASE(
+    "all io_uring requests end when one event ends more of them than the ring has entries") {
   const this_fiber::Pin pin;
   if (!has_ring()) return;
   const int event = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);

@@ -126,7 +126,7 @@ FIBER_TEST_CASE("a network call with a cancelled context fails only when the cal
   CHECK(client.read_exactly(buffer).value == 4);
 }
 
-FIBER_TEST_CASE("a deadline that passes before the stop request is reported as a timeout") {
+FIBER_TEST_CASE("a wait reports a timeout when its deadline passes before its stop request") {
   auto [client, server] = connected_pair();
   const std::stop_source source;
   const std::stop_token token = source.get_token();

@@ -210,8 +210,7 @@ FIBER_TEST_CASE(
   CHECK(patient.join() == std::error_code{});
 }
 
-SIM_TEST_CASE(
-    "a stop request ends a Unix datagram send with an error even near the end of a retry pause") {
+SIM_TEST_CASE("a stop request cancels the sending of a Unix datagram even right before a retry") {
   auto receiver = bound<UnixAddress>();
   const UnixAddress there = receiver.local_address().value;
   auto [sender, error] = UnixDatagramSocket::open(there);

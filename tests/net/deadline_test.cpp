@@ -97,7 +97,9 @@ FIBER_TEST_CASE("a network call whose deadline has already passed does not wait"
   CHECK(listener.accept(Deadline::past()).error == Errc::timed_out);
 }
 
-SIM_TEST_CASE("a stream's read deadline ends every later read until the deadline is removed") {
+SIM_TEST_CASE(
+    "every read of a stream fails once the read deadline has passed, until the deadline is "
+    "removed") {
   auto [client, server] = connected_pair();
   std::array<std::byte, 8> buffer;
   client.set_read_deadline(Deadline::after(1h));

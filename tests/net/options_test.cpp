@@ -204,7 +204,7 @@ FIBER_TEST_CASE("a file is sent over a connection from a given offset to the end
   CHECK(send() == Errc::closed);
 }
 
-THREAD_TEST_CASE("a plain thread uses gathered writes, file transfers and scattered reads") {
+THREAD_TEST_CASE("gather writes, file transfers and scatter reads work on a plain thread") {
   auto [ends, refused] = net::UnixStream::pair();
   CHECK(refused == std::error_code{});
   const std::string text(1'000'000, 't');

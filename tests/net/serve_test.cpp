@@ -370,7 +370,7 @@ FIBER_TEST_CASE("a server continues when more clients connect than it has descri
 }
 
 FIBER_TEST_CASE(
-    "a server out of descriptors can refuse clients even if on_refused hands them to fibers") {
+    "a server without free descriptors can refuse clients even if on_refused uses fibers") {
   const auto refuse = [](net::ByteStream stream) {
     go([stream = std::move(stream)]() mutable { (void)stream.write_all(bytes("busy")); });
   };

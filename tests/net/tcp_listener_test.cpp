@@ -78,7 +78,7 @@ FIBER_TEST_CASE("accept() returns connections that were made before the call") {
   for (std::size_t i = 0; i < kConnections; ++i) CHECK(!listener.accept().error);
 }
 
-FIBER_TEST_CASE("accept() skips a connection that was reset while the connection waited") {
+FIBER_TEST_CASE("accept() skips a connection that was reset before it was accepted") {
   TcpListener listener = listen_anywhere();
   const Address address = listener.local_address().value;
   {

@@ -96,7 +96,8 @@ TEST_CASE("a Unix address is a path, an abstract name, or unnamed") {
 }
 
 FIBER_TEST_CASE(
-    "a Unix connection by path or abstract name carries bytes and the peer's credentials") {
+    "a Unix connection to a path or an abstract name transfers bytes and reports the peer's "
+    "credentials") {
   const Folder folder;
   for (const UnixAddress& address : {folder.socket(), UnixAddress()}) {
     UnixListener listener = listen_on(address);

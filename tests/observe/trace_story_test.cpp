@@ -94,8 +94,7 @@ TEST_CASE("a trace does not give a fiber the name of an ended fiber that had the
   CHECK(story.arrows.front().from == 600);
 }
 
-TEST_CASE(
-    "a trace omits events that are older than the newest event that any worker's ring has lost") {
+TEST_CASE("a trace begins after the newest event that any worker's ring has lost") {
   Written written(2);
   written.overflow(1, 1000);
   written.spawn(0, 200, typeid(FromPlain));

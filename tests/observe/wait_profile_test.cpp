@@ -42,7 +42,7 @@ std::int64_t number_of(const std::string& line) { return std::stoll(line.substr(
 TEST_SUITE_BEGIN("observe/wait_profile");
 
 FIBER_TEST_CASE_WITH(
-    "a contention profile shows which fibers wait for a mutex, in which calls and how long",
+    "a contention profile shows which fibers wait for a mutex, in which calls, and for how long",
     {.workers = {1, 2}}) {
   if (weft::test::kSanitized) {
     CHECK(weft::profile::contention().error == std::errc::operation_not_supported);

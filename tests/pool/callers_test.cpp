@@ -69,7 +69,7 @@ struct Load {
 TEST_SUITE_BEGIN("pool/callers");
 
 THREAD_TEST_CASE(
-    "a pool's statistics add up while fibers, tasks and plain threads use the pool at once") {
+    "pool statistics are consistent while fibers, tasks and threads use the pool concurrently") {
   const int calls = 1500 / static_cast<int>(kSlowdown);
   for (const std::size_t queue : {0u, 1u, 20u}) {
     FiberPool pool({.capacity = 4, .queue_capacity = queue, .idle_timeout = 2ms});

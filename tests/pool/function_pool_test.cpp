@@ -288,7 +288,8 @@ FIBER_TEST_CASE(
   for (int i = 1; i <= 10; ++i) CHECK(kept.process(0) == i);
 }
 
-FIBER_TEST_CASE("a FunctionPool call that runs on the caller's stack uses a new object") {
+FIBER_TEST_CASE(
+    "a FunctionPool call that runs on the caller's stack gets a new per_worker() object") {
   Objects objects;
   {
     Gate release;

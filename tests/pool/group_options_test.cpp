@@ -116,8 +116,8 @@ FIBER_TEST_CASE("the stop request and the timeout of one group task do not affec
 }
 
 FIBER_TEST_CASE(
-    "close(cancel) stops a group task that has options, and a callable refused later is "
-    "unchanged") {
+    "close(cancel) stops a group task that has options, and the closed pool refuses and returns "
+    "later tasks") {
   FiberPool pool({.capacity = 1});
   TaskGroup group(pool);
   Gate begun, stopped, never;

@@ -96,7 +96,8 @@ FIBER_TEST_CASE(
   CHECK(ran == 6);
 }
 
-FIBER_TEST_CASE("a task regains its slot when a deadline or a cancel ends its wait for a group") {
+FIBER_TEST_CASE(
+    "a task regains its slot when a deadline or a cancellation ends its wait for a group") {
   Gate release;
   FiberPool pool({.capacity = 2});
   pool.run([&] {

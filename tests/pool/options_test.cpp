@@ -82,7 +82,7 @@ FIBER_TEST_CASE("a resize below min_workers reduces min_workers to the capacity"
   CHECK(pool.run([] { return 1; }) == 1);
 }
 
-FIBER_TEST_CASE("tasks of a pool have the stack size of the pool's options") {
+FIBER_TEST_CASE("tasks of a pool have the stack size that the pool's options specify") {
   FiberPool pool({.capacity = 1, .stack_size = std::size_t{1} << 20});
   const auto sum = pool.run([] {
     volatile char large[std::size_t{700} << 10];

@@ -47,7 +47,8 @@ SIM_TEST_CASE(
 }
 
 FIBER_TEST_CASE(
-    "a stop request in a task's options drops a queued task and reaches a running task") {
+    "a stop request through a task's options drops the task if it is queued, and reaches it if it "
+    "is running") {
   HeldPool held({.capacity = 1, .queue_capacity = 10});
   std::stop_source before;
   std::stop_source during;

@@ -104,8 +104,8 @@ void try_carried(pthread_mutex_t& mutex) {
 // Fibers on all workers lock the mutex. If one of them blocked its worker, the holder could not
 // run, because the test sends only after all fibers have begun.
 FIBER_TEST_CASE(
-    "fibers park until a parked fiber releases its mutex, whether or not their scopes carry "
-    "locks") {
+    "fibers that lock a parked fiber's mutex park until it is released, whether or not their "
+    "scopes carry locks") {
   if (!carries_locks()) return;
   for (const int type : kTypes) {
     PthreadMutex mutex(type);
@@ -308,8 +308,9 @@ FIBER_TEST_CASE(
 }
 
 #ifdef WEFT_TEST_CARRIES_LOCKS
-DEATH_TEST_CASE("waiting in a NoSwitch scope for a lock that a parked fiber holds ends the process",
-                "weft-posix: a parked fiber of this worker holds a lock") {
+DEATH_TEST_CASE(
+    "the process ends when a fiber in a NoSwitch scope waits for a lock of a parked fiber",
+    "weft-posix: a parked fiber of this worker holds a lock") {
   weft::run({.workers = 1}, [] {
     std::mutex mutex;
     auto holder = weft::spawn(weft::posix::in_scope(kCarries, [&] {
@@ -325,7 +326,8 @@ DEATH_TEST_CASE("waiting in a NoSwitch scope for a lock that a parked fiber hold
   });
 }
 #else
-TEST_CASE("the test of a lock wait in a NoSwitch scope is skipped if scopes cannot carry locks") {
+TEST_CASE(
+    "the test case for lock waits in a NoSwitch scope is skipped when fibers cannot carry locks") {
   weft::test::skip("in this build no fiber carries locks");
 }
 #endif

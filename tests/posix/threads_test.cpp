@@ -49,7 +49,8 @@ FIBER_TEST_CASE("the runtime's own sleeps park no fiber, even in a posix::Scope"
 }
 
 // Some libraries take the address of errno once and read it after the call.
-FIBER_TEST_CASE("errno after each of 10 000 parks has the value of the fiber's own call") {
+FIBER_TEST_CASE(
+    "after each of 10 000 parks, errno has the value that the fiber's own call has set") {
   if (!has_hooks()) return;
   std::atomic<int> wrong{0};
   const int rounds = 250 / static_cast<int>(kSlowdown);

@@ -149,7 +149,7 @@ TEST_CASE("a deadlock report includes the parent of a child that runs in place")
   CHECK(holds(reports.last, "2 fibers"));
 }
 
-TEST_CASE("a second deadlock is reported like the first deadlock") {
+TEST_CASE("a second deadlock is reported in the same way as the first deadlock") {
   SKIP_WITHOUT_VERDICTS();
   weft::Semaphore semaphore(0);
   Reports reports;
@@ -186,7 +186,7 @@ TEST_CASE("calls made by a deadlock handler behave as on a plain thread") {
   CHECK(reports.count.load() == 2);
 }
 
-TEST_CASE("fibers that still wait forever when their runtime ends are reported as a deadlock") {
+TEST_CASE("fibers that can never continue are reported as a deadlock when their runtime ends") {
   SKIP_WITHOUT_VERDICTS();
   weft::Semaphore semaphore(0);
   Reports reports;

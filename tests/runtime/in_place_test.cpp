@@ -214,7 +214,7 @@ FIBER_TEST_CASE("join() throws the exception of a child that runs in place") {
 }
 
 FIBER_TEST_CASE(
-    "a child that runs in place and its parent may wait and then continue on another worker") {
+    "a parent and a child that runs in place may both wait, and then continue on another worker") {
   weft::Channel<int> ping;
   weft::Channel<int> pong;
   auto partner = spawn([&] {
@@ -244,7 +244,8 @@ std::uint64_t depth(std::uint64_t levels) {
   return 1 + spawn([levels] { return depth(levels - 1); }).join();
 }
 FIBER_TEST_CASE(
-    "a recursion in which each fiber joins its child continues on a new stack when one is full") {
+    "a recursion in which each fiber joins its child continues on a new stack when its stack is "
+    "full") {
   const std::uint64_t levels = 20'000 / kSlowdown;
   CHECK(depth(levels) == levels);
 }
@@ -261,7 +262,9 @@ std::uint64_t greedy(std::uint64_t levels) {
   if (levels == 0) return used;
   return used + spawn([levels] { return greedy(levels - 1); }).join();
 }
-FIBER_TEST_CASE("a child that runs in place can use three quarters of a stack at any depth") {
+FIBER_TEST_CASE(
+    "each child that runs in place can use three quarters of a stack, however deeply children "
+    "nest") {
   CHECK(greedy(99) == 99 * 100 / 2);
 }
 

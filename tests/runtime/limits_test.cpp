@@ -141,8 +141,8 @@ TEST_CASE("accept() returns the error when a system call filter forbids the call
 }
 
 TEST_CASE(
-    "accept() returns the error of a system call filter that is installed during a descriptor "
-    "shortage") {
+    "accept() stops waiting for a free descriptor and returns the error when the system call fails "
+    "for another reason") {
   const int status = status_of_child([] {
     int errors[2] = {};
     if (pipe2(errors, O_NONBLOCK) != 0 || dup2(errors[1], STDERR_FILENO) < 0) return 1;

@@ -127,7 +127,7 @@ THREAD_TEST_CASE("pinned fibers that plain threads spawn are distributed over al
   }
 }
 
-FIBER_TEST_CASE("a pinned fiber and other fibers that never end run alternately") {
+FIBER_TEST_CASE("a pinned fiber runs alternately with other fibers, even if these yield forever") {
   std::atomic<int> turns{0};
   std::atomic<bool> stop{false};
   weft::WaitGroup others;

@@ -281,7 +281,7 @@ FIBER_TEST_CASE_WITH(
   }
 }
 
-FIBER_TEST_CASE("as many fibers as there are workers run at once on all workers") {
+FIBER_TEST_CASE("each fiber gets a worker of its own when there are as many fibers as workers") {
   std::atomic<unsigned> present{0};
   std::vector<weft::JoinHandle<void>> fibers;
   const unsigned workers = runtime.workers();

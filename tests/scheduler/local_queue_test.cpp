@@ -185,7 +185,7 @@ TEST_CASE("a thief with an empty queue runs the new fibers of a stolen chain") {
 
 // A fiber that is woken or yields among n fibers waits for at most 2 n + 64 runs of others, though
 // each of them spawns another fiber whenever it runs.
-TEST_CASE("new fibers at most double the time between two runs of a fiber that has started") {
+TEST_CASE("a started fiber waits at most about twice as long when the other fibers keep spawning") {
   for (const std::size_t count : {100U, 300U, 1'000U, 5'000U}) {
     LocalQueue queue(true);
     Records records(count + 20 * count, count);
@@ -208,7 +208,7 @@ TEST_CASE("new fibers at most double the time between two runs of a fiber that h
   }
 }
 
-TEST_CASE("a thief takes the fibers that became ready first, whether in the ring or beyond it") {
+TEST_CASE("a thief takes the fibers that became ready first, from the ring and the waiting list") {
   LocalQueue victim(true);
   LocalQueue thief(true);
   constexpr std::size_t kCount = 1'000;

@@ -49,7 +49,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "spawns are refused at the default memory goal only if fibers hold at least an eighth of it") {
+    "spawns are refused at the default memory goal only if fibers hold an eighth of the goal") {
   MemoryGoal goal(800, false, []() noexcept { return bytes_in_use; });
   bytes_in_use = 900;
   CHECK(goal.look(1));
@@ -93,7 +93,7 @@ TEST_CASE(
   CHECK(looks.goal.times() == 1);
 }
 
-TEST_CASE("the memory goal is checked often only while memory grows fast") {
+TEST_CASE("the memory goal is checked often while memory grows fast, and rarely otherwise") {
   Looks looks;
   (void)looks.look(700);
   CHECK(looks.goal.is_close());

@@ -39,8 +39,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "a worker's measured pace excludes idle time, and a worker that wakes may run the maximum "
-    "number of fibers") {
+    "a worker's pace excludes idle time, and the worker may run the maximum number of fibers when "
+    "it wakes") {
   Runner runner;
   CHECK(runner.pace.allot(runner.run(10, 10 * kMicrosecond), 50 * kMicrosecond) == 5);
   runner.now += 1000 * kMillisecond;
@@ -52,8 +52,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "a worker with short-running fibers calls other workers for help less often each time, down to "
-    "a minimum rate") {
+    "a worker with short-running fibers lengthens the pause between calls for help, up to a "
+    "maximum") {
   Runner runner;
   std::int64_t last_call = 0;
   std::int64_t pause = 0;
@@ -86,8 +86,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "a worker may call for help again at once if its fibers run longer than ready fibers should "
-    "wait") {
+    "a worker may call for help again without a pause when each of its fibers runs for more than "
+    "50 us") {
   Runner runner;
   (void)runner.run(3, 60 * kMicrosecond);
   runner.pace.note_call(runner.now);

@@ -46,7 +46,8 @@ TEST_CASE("a worker takes pinned and other fibers alternately while both kinds a
   CHECK(queue.take_or(pop) == &pinned[0]);
 }
 
-TEST_CASE("a pinned queue keeps its worker until each of its pinned fibers is unpinned") {
+TEST_CASE(
+    "a pinned queue reports that its worker must stay while any fiber is pinned to that worker") {
   PinnedQueue queue;
   CHECK(!queue.keeps_worker());
   queue.pin();

@@ -100,7 +100,7 @@ TEST_CASE("a ready list returns the same fibers as a std::deque under random ope
   }
 }
 
-TEST_CASE("fibers pushed by plain threads leave the inject queue at once, in order of arrival") {
+TEST_CASE("fibers from plain threads leave the inject queue all at once, in order of arrival") {
   InjectQueue queue;
   std::vector<Fiber> fibers(100);
   CHECK(queue.take_all().is_empty());

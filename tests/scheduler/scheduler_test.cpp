@@ -90,9 +90,7 @@ class HeldInterrupts : public weft::scheduler::EventSource {
 TEST_SUITE_BEGIN("scheduler/scheduler");
 
 // One of the two workers sleeps and has the watch, so no other worker could fire the timer.
-TEST_CASE(
-    "a worker that would otherwise sleep indefinitely fires another worker's timer while that "
-    "worker is computing") {
+TEST_CASE("a worker without timers fires the timer of another worker that is busy computing") {
   for (const unsigned workers : {2U, 8U}) {
     const TestGuard guard("a worker that sleeps for good sees to a timer");
     NoEvents events;

@@ -101,7 +101,7 @@ TEST_CASE("a thief takes the next fiber of a worker that ran no fiber between tw
   CHECK(is_taken());
 }
 
-TEST_CASE("a worker checks at most once in 200 us whether other workers are stuck in a fiber") {
+TEST_CASE("a worker checks at most once every 200 us whether other workers are stuck in a fiber") {
   Thief thief(2, 1);
   CHECK(thief.begin_visits(kStart));
   CHECK(!thief.begin_visits(kStart + tuning::kVisitPeriod - 1));

@@ -108,7 +108,8 @@ TEST_CASE("a sleep does not share the timer of an ended sleep or of a cancellabl
   CHECK(woken_by(timers.expire(6 * kTick)) == std::vector{&first.fiber, &second.fiber});
 }
 
-TEST_CASE("each sleep ends within one tick after its deadline under random operations") {
+TEST_CASE(
+    "each sleep in a random sequence of operations ends at most one tick after its deadline") {
   weft::test::Random random(4);
   for (int round = 0; round < 20; ++round) {
     std::int64_t now = static_cast<std::int64_t>(random.below(std::uint64_t{1} << 40));

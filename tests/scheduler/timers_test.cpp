@@ -167,7 +167,8 @@ TEST_CASE("cancelling a timer twice, or after the timer has fired, does nothing"
   CHECK(timers.expire(5 * kTick) == &first);
 }
 
-TEST_CASE("a timer is dropped without firing if a notify has already ended the timer's wait") {
+TEST_CASE(
+    "a timer is dropped without firing if a notification has already ended the timer's wait") {
   Timers timers(0);
   Timer lost;
   Timer won;
@@ -251,7 +252,7 @@ TEST_CASE("a million timers fire once each, in the right tick") {
 
 // As in the scheduler, one thread adds and cancels timers, and another expires them. The claims of
 // the clock and of the canceller must add up to the number of timers.
-TEST_CASE("either the cancel or the expiry of a timer wins when they race") {
+TEST_CASE("either the cancellation or the expiry of a timer wins when they race") {
   weft::test::TestGuard guard("timers race");
   const int rounds = 20'000 / static_cast<int>(kSlowdown);
   struct Wait {

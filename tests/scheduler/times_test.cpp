@@ -23,8 +23,7 @@ std::uint64_t count_of(const Durations& durations) {
 
 TEST_SUITE_BEGIN("scheduler/times");
 
-FIBER_TEST_CASE(
-    "a worker's recorded times are not negative when read for a time before the worker started") {
+FIBER_TEST_CASE("a worker reports no negative times when the given moment is before its start") {
   weft::this_fiber::sleep_for(2ms);  // The other workers sleep.
   for (const weft::scheduler::Desk* desk : Scheduler::current()->shared().desks()) {
     const auto before = desk->recorder.times(1);
@@ -33,7 +32,8 @@ FIBER_TEST_CASE(
   }
 }
 
-TEST_CASE("the last bucket of a histogram counts all durations that exceed the other buckets") {
+TEST_CASE(
+    "the last bucket of a histogram counts all durations that are too long for the other buckets") {
   Durations durations;
   constexpr auto kLast = Durations::kBuckets - 1;
   durations.record(-1);
@@ -48,7 +48,9 @@ TEST_CASE("the last bucket of a histogram counts all durations that exceed the o
   CHECK(durations.sum() == (std::uint64_t{1} << 62) + (std::uint64_t{15} << (kLast - 2)));
 }
 
-TEST_CASE("a sampler measures only the first fiber that becomes ready, until that fiber has run") {
+TEST_CASE(
+    "a sampler measures the first fiber that becomes ready, and ignores others until that fiber "
+    "has run") {
   Sampler sampler;
   weft::fibers::Fiber first;
   weft::fibers::Fiber second;

@@ -122,7 +122,8 @@ void wait_within() {
   return lost;
 }
 
-TEST_CASE("a trim loses no frame at addresses below a nested stack on which a fiber is waiting") {
+TEST_CASE(
+    "a trim preserves the frames of a fiber that waits on a second stack inside its own stack") {
   if (weft::test::kSanitized) {
     return weft::test::skip("no sanitizer is notified of such stacks");
   }

@@ -241,7 +241,7 @@ void check_fairness(const weft::Runtime& runtime, void (*fill)(Crowd&, std::size
 
 TEST_SUITE_BEGIN("scheduler/turns");
 
-THREAD_TEST_CASE_WITH("a yielding fiber runs again after at most two turns of other fibers",
+THREAD_TEST_CASE_WITH("a yielding fiber waits for at most two turns per other fiber",
                       {.options = kUnwatched}) {
   check_fairness(runtime, crowd_of_yielding);
 }
@@ -252,27 +252,30 @@ THREAD_TEST_CASE_WITH(
   check_fairness(runtime, crowd_of_spawning);
 }
 
-THREAD_TEST_CASE_WITH("fibers that wake each other run within two turns of other fibers",
-                      {.options = kUnwatched}) {
+THREAD_TEST_CASE_WITH(
+    "a fiber woken by another fiber waits for at most two turns per runnable fiber",
+    {.options = kUnwatched}) {
   check_fairness(runtime, crowd_of_pairs);
 }
 
-THREAD_TEST_CASE_WITH("fibers whose sleep has ended run within two turns of yielding fibers",
+THREAD_TEST_CASE_WITH("fibers whose sleep has ended wait for at most two turns per yielding fiber",
                       {.options = kUnwatched}) {
   check_fairness(runtime, crowd_of_sleepers);
 }
 
-THREAD_TEST_CASE_WITH("fibers woken by blocking calls run within two turns of yielding fibers",
-                      {.options = kUnwatched}) {
+THREAD_TEST_CASE_WITH(
+    "fibers woken by blocking calls wait for at most two turns per yielding fiber",
+    {.options = kUnwatched}) {
   check_fairness(runtime, crowd_of_blocking);
 }
 
-THREAD_TEST_CASE_WITH("fibers woken by a plain thread run within two turns of yielding fibers",
-                      {.options = kUnwatched}) {
+THREAD_TEST_CASE_WITH(
+    "fibers woken by a plain thread wait for at most two turns per yielding fiber",
+    {.options = kUnwatched}) {
   check_fairness(runtime, crowd_of_threads);
 }
 
-THREAD_TEST_CASE_WITH("fibers woken by sockets run within two turns of yielding fibers",
+THREAD_TEST_CASE_WITH("fibers woken by sockets wait for at most two turns per yielding fiber",
                       {.options = kUnwatched}) {
   check_fairness(runtime, crowd_of_sockets);
 }

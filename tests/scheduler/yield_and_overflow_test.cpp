@@ -12,8 +12,8 @@
 
 TEST_SUITE("scheduler/yield_and_overflow") {
   FIBER_TEST_CASE(
-      "a fiber that yields until all other fibers have run finally continues, regardless of the "
-      "number of fibers") {
+      "a fiber yields until all others have run, and then continues, regardless of the number of "
+      "fibers") {
     // Tests several numbers, because the fault appeared only when two counters were in step.
     for (const std::size_t count : {1000UL, 1001UL, 1007UL, 3001UL, 10'000UL}) {
       std::atomic<std::size_t> entered{0};

@@ -94,7 +94,8 @@ TEST_CASE(
   });
 }
 
-TEST_CASE("setting a host's wall clock moves no timer and no clock of another host") {
+TEST_CASE(
+    "setting a host's wall clock moves no timers and leaves the clocks of other hosts unchanged") {
   const weft::test::TestGuard guard("a wall clock that is set moves no timer");
   sim::explore({.seeds = 5}, [](sim::World& world) {
     std::chrono::nanoseconds jumped{0};

@@ -182,7 +182,8 @@ TEST_CASE(
   CHECK(found.reason().find("no preemption is needed") != std::string::npos);
 }
 
-TEST_CASE("shrinking a failure finds the necessary faults, which story() then shows") {
+TEST_CASE(
+    "shrinking finds the faults without which a failure does not occur, and story() shows them") {
   const weft::test::TestGuard guard("shrinking a failure finds the faults that it needs");
   std::string reason;
   std::string story;
@@ -277,8 +278,8 @@ TEST_CASE("the seed decides which fiber gets a lock or a value, and when fibers 
 }
 
 TEST_CASE(
-    "check_determinism() accepts runs that depend only on the seed, and otherwise names the first "
-    "difference") {
+    "check_determinism() accepts runs that depend only on the seed, and reports where other runs "
+    "first differ") {
   const weft::test::TestGuard guard("check_determinism()");
   const auto race = [](std::size_t fibers) {
     weft::WaitGroup ended;

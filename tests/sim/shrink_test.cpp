@@ -27,7 +27,7 @@ sim::Failure failure_in(const std::function<void(sim::World&)>& body,
 
 }  // namespace
 
-TEST_CASE("shrinking a failure chooses fault times at which the failure occurs sooner") {
+TEST_CASE("shrinking finds fault times that make the failure occur sooner") {
   const weft::test::TestGuard guard("shrinking a failure finds faults that make it occur sooner");
   const sim::Failure restarted = failure_in([](sim::World& world) {
     int starts = 0;
@@ -41,7 +41,7 @@ TEST_CASE("shrinking a failure chooses fault times at which the failure occurs s
   CHECK(restarted.story().find("1.0") != std::string::npos);
 }
 
-TEST_CASE("shrinking a failure chooses latencies with which the failure occurs sooner") {
+TEST_CASE("shrinking finds latencies that make the failure occur sooner") {
   const weft::test::TestGuard guard("shrinking a failure finds latencies");
   const sim::Failure refused = failure_in([](sim::World& world) {
     world.network().latency(1ms, 1h);

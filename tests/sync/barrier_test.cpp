@@ -23,7 +23,7 @@ using weft::test::run_mixed;
 
 TEST_SUITE_BEGIN("sync/barrier");
 
-TEST_CASE("a barrier for 0 callers can be made and destroyed without a phase") {
+TEST_CASE("a barrier for 0 callers can be made and destroyed, and completes no phase") {
   int completed = 0;
   {
     const Barrier barrier(0, [&]() noexcept { ++completed; });

@@ -179,9 +179,7 @@ THREAD_TEST_CASE("a stop request ends waiting receives and sends of fibers and p
   CHECK(full.size_hint() == 0);
 }
 
-FIBER_TEST_CASE(
-    "receives and sends fail only if they would have to wait when a stop has already been "
-    "requested") {
+FIBER_TEST_CASE("after a stop request, a receive or a send fails only if it would have to wait") {
   Channel<int> channel(1);
   std::stop_source source;
   source.request_stop();

@@ -90,7 +90,7 @@ FIBER_TEST_CASE_WITH(
 }
 
 FIBER_TEST_CASE_WITH(
-    "calls yield when the caller's 1 ms turn is over, even if a stop request has already been made",
+    "channel calls yield when the caller's 1 ms turn is over, even after a stop request",
     {.workers = {1}}) {
   std::stop_source source;
   source.request_stop();

@@ -153,7 +153,9 @@ FIBER_TEST_CASE_WITH(
 }
 
 // The notifier itself waits at once, before the notified waiter has run.
-FIBER_TEST_CASE("a notification goes to the earlier waiter when its sender waits at once") {
+FIBER_TEST_CASE(
+    "a notification wakes the earlier waiter when the notifier waits right after the "
+    "notification") {
   for (int round = 0; round < 500 / static_cast<int>(kSlowdown); ++round) {
     Mutex mutex;
     ConditionVariable condition;

@@ -102,7 +102,7 @@ SIM_TEST_CASE("a context's deadline ends its waits and requests a stop through i
 }
 
 SIM_TEST_CASE(
-    "a call without a deadline that can report cancellation ends when the caller's context ends") {
+    "a call that can report cancellation but has no deadline ends when the caller's context ends") {
   Channel<int> channel;
   std::optional<int> value;
   const auto receive = [&] { return channel.receive_until(value); };

@@ -323,8 +323,7 @@ THREAD_TEST_CASE("weft::await() runs coroutines on plain threads") {
 }
 
 TEST_CASE(
-    "a coroutine that would have to wait without a runtime gets an exception and leaves no "
-    "waiter") {
+    "a coroutine that must wait gets an exception and leaves no waiter when there is no runtime") {
   Channel<int> channel(1);
   int code = 0;
   const auto body = [&]() -> Task<int> {

@@ -131,7 +131,7 @@ THREAD_TEST_CASE("timed locks with tiny timeouts lose no unlock and never lock a
 }
 
 // A caller that locks the mutex repeatedly may overtake a waiter once, but not forever.
-FIBER_TEST_CASE("a waiter that has been overtaken once gets the mutex next") {
+FIBER_TEST_CASE("a waiter that another caller has overtaken is the next to get the mutex") {
   for (int round = 0; round < 20; ++round) {
     Mutex mutex;
     std::atomic<bool> served{false};

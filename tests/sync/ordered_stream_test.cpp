@@ -92,7 +92,8 @@ FIBER_TEST_CASE(
   CHECK(delivered == std::vector<int>{1});
 }
 
-FIBER_TEST_CASE("the destructor of a stream cancels the stream's tasks and waits for their end") {
+FIBER_TEST_CASE(
+    "the destructor of a stream cancels the stream's tasks and waits until they have ended") {
   std::atomic<int> started{0};
   std::atomic<int> ended{0};
   {

@@ -119,7 +119,7 @@ FIBER_TEST_CASE("a pacer refuses a spacing that is not above 0") {
   CHECK_THROWS_AS(Pacer(-1ms), std::invalid_argument);
 }
 
-THREAD_TEST_CASE("a plain thread waits at a pacer until its start time") {
+THREAD_TEST_CASE("a pacer blocks a plain thread until the thread's start time") {
   const auto begin = Clock::now();
   Pacer pacer(2ms);
   for (int i = 0; i < 3; ++i) pacer.next();

@@ -255,7 +255,8 @@ FIBER_TEST_CASE("growing a semaphore admits its waiters in order") {
   CHECK(semaphore.available_hint() == 0);
 }
 
-THREAD_TEST_CASE("a shrunk semaphore grants no permit until fewer permits are in use than it has") {
+THREAD_TEST_CASE(
+    "a shrunk semaphore grants no permit until the number in use is below its new total") {
   Semaphore semaphore(5);
   semaphore.acquire(4);
   semaphore.resize(2);

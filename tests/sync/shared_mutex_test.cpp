@@ -62,7 +62,8 @@ THREAD_TEST_CASE(
 }
 
 // Each reader unlocks only after all readers own the mutex at once.
-THREAD_TEST_CASE("readers own a shared mutex together, even after a wait for a writer") {
+THREAD_TEST_CASE(
+    "several readers own a shared mutex at once, even if they had to wait for a writer") {
   constexpr int kFibers = 8;
   constexpr int kReaders = kFibers + 2;
   SharedMutex mutex;
@@ -104,8 +105,7 @@ THREAD_TEST_CASE(
   mutex.unlock();
 }
 
-FIBER_TEST_CASE(
-    "a reader that arrives while a writer is waiting locks the shared mutex after the writer") {
+FIBER_TEST_CASE("a new reader gets the shared mutex only after a writer that is already waiting") {
   SharedMutex mutex;
   std::vector<char> order;  // Guarded by the mutex; a sole reader may write.
   mutex.lock_shared();

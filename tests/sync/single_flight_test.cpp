@@ -62,8 +62,8 @@ FIBER_TEST_CASE("all callers that share a run get the exception of the run") {
 }
 
 FIBER_TEST_CASE(
-    "a SingleFlight's run continues for the other callers when any caller gives up, even the "
-    "first") {
+    "a SingleFlight's run continues for the remaining callers when one caller, even the first, "
+    "gives up") {
   Flights flights;
   Event open;
   const auto load = [&] {

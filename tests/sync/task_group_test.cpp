@@ -113,7 +113,7 @@ FIBER_TEST_CASE("a group never runs more tasks at once than max_running") {
   CHECK(most >= 1);
 }
 
-FIBER_TEST_CASE("in a full group, a spawned task runs after its spawner in the spawner's slot") {
+FIBER_TEST_CASE("a full group runs all tasks that its tasks spawn, and never exceeds its limit") {
   TaskGroup group({.max_running = 2});
   std::atomic<int> ran{0};
   std::atomic<int> running{0};
@@ -146,7 +146,7 @@ FIBER_TEST_CASE("tasks of a full group that each spawn the next task use no addi
   CHECK(ran == 4 * 1001);
 }
 
-FIBER_TEST_CASE("a full group's task may spawn tasks in a NoCancel scope or in an inner group") {
+FIBER_TEST_CASE("a task of a full group may spawn tasks in a NoCancel scope or in an inner group") {
   const Context unrelated;
   TaskGroup group({.max_running = 1});
   std::atomic<int> ran{0};
@@ -168,7 +168,7 @@ FIBER_TEST_CASE("a full group's task may spawn tasks in a NoCancel scope or in a
   CHECK(ran == 3);
 }
 
-FIBER_TEST_CASE("a full group's task may hold a lock while it spawns a task that takes the lock") {
+FIBER_TEST_CASE("a task of a full group may spawn tasks that need a lock held by the spawner") {
   weft::Mutex mutex;
   TaskGroup group({.max_running = 1});
   std::vector<int> order;

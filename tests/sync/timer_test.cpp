@@ -174,7 +174,8 @@ THREAD_TEST_CASE("a plain thread can wait for timers and schedule delayed calls"
 }
 
 FIBER_TEST_CASE(
-    "a call delayed by 0 to 2 us is either made or stopped when its delay races with a stop") {
+    "a delayed call is either made or stopped when a stop races with the end of its 0 to 2 us "
+    "delay") {
   const int rounds = static_cast<int>(20000 / weft::test::kSlowdown);
   weft::test::Random random;
   std::atomic<int> made{0};
@@ -189,8 +190,7 @@ FIBER_TEST_CASE(
 }
 
 FIBER_TEST_CASE(
-    "a hundred thousand pending delayed calls can be stopped, and a hundred thousand others are "
-    "all made") {
+    "every one of a hundred thousand pending delayed calls is made unless it is stopped") {
   const int count = static_cast<int>(100000 / weft::test::kSlowdown);
   std::vector<weft::DelayedCall> calls;
   calls.reserve(static_cast<std::size_t>(count));

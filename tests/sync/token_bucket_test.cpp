@@ -128,7 +128,7 @@ FIBER_TEST_CASE("a token bucket is exact at both the smallest and the largest po
   CHECK_FALSE(small.take_for(100us));
 }
 
-FIBER_TEST_CASE("a token bucket refuses options and demands that can never be met") {
+FIBER_TEST_CASE("a token bucket refuses invalid options, and requests that it can never satisfy") {
   CHECK_THROWS_AS(TokenBucket({.tokens = 0}), std::invalid_argument);
   CHECK_THROWS_AS(TokenBucket({.per = 0ns}), std::invalid_argument);
   CHECK_THROWS_AS(TokenBucket({.burst = 0}), std::invalid_argument);

@@ -86,8 +86,8 @@ THREAD_TEST_CASE(
 }
 
 FIBER_TEST_CASE(
-    "a deadline or a stop request during a user-defined lock's unlock() ends a wait for a "
-    "condition variable") {
+    "a wait on a condition variable ends when its limit is reached during a user-defined lock's "
+    "unlock()") {
   Mutex mutex;
   ConditionVariable condition;
   std::stop_source stop;

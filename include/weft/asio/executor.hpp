@@ -36,7 +36,7 @@ struct ContextOptions {
 //   timer.async_wait(weft::asio::use_fiber);         // Parks the calling fiber, or
 //   timer.async_wait([](auto error) { ... });        // runs the handler as a fiber of its own.
 //
-// An Asio thread, which starts with the first timer or socket, collects the context's events.
+// An Asio thread, which starts with the first I/O object (such as a timer), collects the events.
 // The thread spawns handlers in the runtime that plain threads use. This runtime must therefore
 // outlive the context, as it does in run(). Asio's objects and the fibers that use them must end
 // before the context. The destructor waits until all handlers have ended and been destroyed.
@@ -57,7 +57,7 @@ class Context : public lib::execution_context {
     do {
       give_up();
     } while (!handlers_.wait_until(std::chrono::milliseconds(100)));
-    give_up();  // Abandons what the last handlers began, while the services still exist.
+    give_up();  // Abandons operations that the last handlers began, while the services still exist.
     destroy();
     outstanding_.wait();
   }
@@ -67,8 +67,8 @@ class Context : public lib::execution_context {
   // Returns the executor.
   [[nodiscard]] Executor get_executor() noexcept;
 
-  // Parks until no handler is queued or running, and no operation is pending. Returns false if
-  // `until` ended the wait. A handler must not call this function.
+  // Parks until no handler is queued or running, no operation is pending, and no work guard exists.
+  // Returns false if `until` ended the wait. A handler must not call this function.
   [[nodiscard]] bool wait_until(const Until& until) noexcept {
     return outstanding_.wait_until(until);
   }
@@ -101,7 +101,7 @@ class Context : public lib::execution_context {
 
   const std::size_t stack_size_;
   WaitGroup handlers_;     // The handlers that are queued or running.
-  WaitGroup outstanding_;  // Handlers, and executors that represent pending operations.
+  WaitGroup outstanding_;  // Handlers, and executors of pending operations or work guards.
 };
 
 // Models Asio's executors; functions run as fibers of the runtime. In a fiber, dispatch() and
@@ -134,7 +134,7 @@ class Executor {
     if (tracked_) context_->outstanding_.done();
   }
 
-  // Returns a property: the context, whether calls may run in place, or whether work is tracked.
+  // Each overload returns the property that its parameter's type names, such as the context.
   [[nodiscard]] Context& query(lib::execution::context_t /*what*/) const noexcept {
     return *context_;
   }
@@ -164,7 +164,7 @@ class Executor {
   }
 
   // Runs `function` as a fiber, or in place if the caller is a fiber and `blocking` is `possibly`.
-  // Throws: whatever weft::go() throws; what `function` throws, if it runs in place.
+  // Throws: whatever weft::go() throws or, in place, whatever copying or calling `function` throws.
   // Ordering: the call synchronizes with the start of `function`.
   template <class F>
   void execute(F&& function) const {

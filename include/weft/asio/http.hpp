@@ -19,8 +19,8 @@ using UpgradedStream = SyncStream<http::Upgraded>;
 
 namespace detail {
 
-// Returns whether `key` is the base64 form of 16 bytes, as RFC 6455, 4.2.1 requires; Beast checks
-// only a maximum size.
+// Returns whether `key` has the size and the digits of 16 bytes in base64, which RFC 6455, 4.2.1
+// requires; Beast checks only a maximum size.
 [[nodiscard]] inline bool is_websocket_key(std::string_view key) noexcept {
   constexpr std::string_view kDigits =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";

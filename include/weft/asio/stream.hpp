@@ -65,7 +65,7 @@ class SyncStream {
   // Takes ownership of the stream; the stream's deadlines remain in force.
   explicit SyncStream(Stream stream) noexcept : stream_(std::move(stream)) {}
 
-  // Reads at least one byte, unless the buffers are empty.
+  // Reads at least one byte, unless the buffers are empty or an error occurs.
   template <class MutableBuffers>
   std::size_t read_some(const MutableBuffers& buffers, boost::system::error_code& error) {
     error = {};
@@ -76,7 +76,7 @@ class SyncStream {
     error = to_boost(result.error);
     return result.error ? 0 : result.value;
   }
-  // Writes at least one byte, unless the buffers are empty; returns the number of written bytes.
+  // Writes at least one byte, unless the buffers are empty or an error occurs; returns the number.
   template <class ConstBuffers>
   std::size_t write_some(const ConstBuffers& buffers, boost::system::error_code& error) {
     error = {};
@@ -106,7 +106,7 @@ class SyncStream {
     return count;
   }
 
-  // Returns an executor, as libraries require of a stream; no thread runs its context.
+  // Returns an executor whose context no thread runs; libraries require that streams have one.
   [[nodiscard]] executor_type get_executor() noexcept {
     return detail::unused_context().get_executor();
   }
@@ -115,7 +115,7 @@ class SyncStream {
   [[nodiscard]] const lowest_layer_type& lowest_layer() const noexcept { return *this; }
   // Returns the wrapped stream, for example to set its deadlines.
   [[nodiscard]] Stream& stream() noexcept { return stream_; }
-  // Ends all waiting and later calls with operation_aborted.
+  // Makes waiting calls and later calls fail with operation_aborted; buffered bytes stay readable.
   void close() noexcept { stream_.close(); }
 
  private:

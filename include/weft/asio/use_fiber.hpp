@@ -1,7 +1,7 @@
 // Provides a completion token that parks the caller of an Asio operation until the operation ends.
 //
 //   const std::size_t count = socket.async_read_some(buffer, use_fiber);
-//   socket.async_connect(endpoint, use_fiber[error]);              // Sets `error`, throws nothing.
+//   socket.async_connect(endpoint, use_fiber[error]);              // Stores the error in `error`.
 //   boost::asio::async_read(socket, buffer, use_fiber(100ms));     // Until; from Boost 1.77 on.
 //
 // A handler that occupies the operation's executor (in a strand, or on the only thread of an
@@ -22,10 +22,10 @@ inline namespace WEFT_ASIO_LIBRARY {
 // Asio's own tokens. The call throws a leading error_code as a system_error, and rethrows a leading
 // exception_ptr. Without further arguments, the result is void; with one argument, its value; with
 // several, a std::tuple. If Asio never calls the handler, the error is operation_aborted.
-// The operation begins on its object's executor, and its handlers run there. The caller's stack
-// holds the state of the wait, so the call returns only after the operation has ended. Limit is
-// NoLimit, or the type that use_fiber(until) selects.
-// Context: plain value; the operation parks its caller, a fiber or a plain thread.
+// The operation begins on its object's executor, or on the executor that was passed to on(); its
+// handlers run there. The caller's stack holds the state of the wait, so the call returns only
+// after the operation has ended. Limit is NoLimit, or the type that use_fiber(until) selects.
+// Context: a plain value; an operation with this token parks its caller, a fiber or a plain thread.
 // Ordering: the end of the operation synchronizes with the return of the call.
 template <class Limit = detail::NoLimit, class Where = detail::Anywhere>
 class UseFiber {
@@ -53,11 +53,11 @@ class UseFiber {
   [[nodiscard]] auto operator()(const Until& until, Cancel cancel) const {
     return UseFiber<detail::ByCall<Cancel>, Where>({until, std::move(cancel)}, where_, error_);
   }
-  // Returns a token that stores the error, or "no error", in `error`, and does not throw the error.
+  // Returns a token that stores a leading error_code, set or not, in `error`, and never throws it.
   [[nodiscard]] UseFiber operator[](ErrorCode& error) const {
     return UseFiber(limit_, where_, &error);
   }
-  // Returns a token that begins operations on `executor`. Operations without one need on().
+  // Returns a token that begins operations on `executor`; call on() if they have no executor.
   template <class Executor>
   [[nodiscard]] auto on(Executor executor) const {
     return UseFiber<Limit, Executor>(limit_, std::move(executor), error_);

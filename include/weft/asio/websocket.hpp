@@ -15,18 +15,18 @@ namespace weft::asio {
 inline namespace WEFT_ASIO_LIBRARY {
 
 // Reads an upgraded connection frame by frame (RFC 6455): no read extends beyond the current frame.
-// Beast reads ahead as far as it can and does not report how far. With this stream, Beast has read
-// nothing ahead once a message is complete. A talk may then return net::Next::idle if has_more() is
-// false. A system call may also deliver bytes of later frames, which the stream buffers. Each call
-// of the talk must first pass its connection to resume().
+// Beast itself reads ahead as far as it can, and does not report how much. With this stream, Beast
+// has read nothing beyond a complete message. After the message, a talk (see Response::upgrade) may
+// return net::Next::idle if has_more() is false. A system call may deliver bytes of later frames,
+// which the stream buffers. Each call of the talk must begin with resume().
 // Context: fibers and plain threads, one reader and one writer at a time; reads and writes park.
 // Throws: std::bad_alloc.
 // Ordering: the same as for net::TcpStream.
 class FrameStream {
  public:
-  // Sets the current connection, which must outlive all reads and writes before the next resume().
+  // Sets the connection; it must outlive all reads and writes that start before the next resume().
   void resume(http::Upgraded& upgraded) noexcept { upgraded_ = &upgraded; }
-  // Returns true if bytes are buffered or a frame is incomplete. The talk must then keep reading.
+  // Returns true if the caller must keep reading: bytes are buffered or a frame is incomplete.
   [[nodiscard]] bool has_more() const noexcept {
     return begin_ < end_ || header_size_ > 0 || !upgraded_->early.empty();
   }
@@ -58,7 +58,7 @@ class FrameStream {
   void close() noexcept { upgraded_->close(); }
 
  private:
-  // The buffer's size in bytes; reads of at least this size bypass the buffer.
+  // The buffer's size in bytes; a read of at least this size bypasses an empty buffer.
   static constexpr std::size_t kAhead = 2048;
 
   // Returns the size of the current frame's header. The first two bytes of the header determine the
@@ -103,12 +103,12 @@ class FrameStream {
   static constexpr std::size_t kLongestHeader = 14;
 
   http::Upgraded* upgraded_ = nullptr;
-  std::unique_ptr<std::byte[]> ahead_;  // Allocated only while it holds bytes, from begin_ to end_.
+  std::unique_ptr<std::byte[]> ahead_;  // Bytes from begin_ to end_; freed once they are read.
   std::size_t begin_ = 0;
   std::size_t end_ = 0;
   std::byte header_[kLongestHeader] = {};
   std::size_t header_size_ = 0;  // 0: between two frames.
-  std::uint64_t payload_ = 0;    // The bytes of the frame that have not been read.
+  std::uint64_t payload_ = 0;    // The number of unread payload bytes.
 };
 
 // The next-layer stream that a program passes to boost::beast::websocket::stream.

@@ -7,7 +7,7 @@
 
 namespace weft::detail {
 
-// A task and the fiber that runs it at a given time. Until that time, an alarm occupies two small
+// Runs a task at a given time, in a fiber of its own. Until that time, an alarm occupies two small
 // records, but no stack. The handle and the fiber share the alarm. Fibers and plain threads may
 // call its functions, which never park.
 class Alarm {

@@ -38,8 +38,8 @@ using counting::full_fence;
 #else
 
 // Replaces std::atomic, but omits everything that hides a memory order: default arguments,
-// operators and conversions. All functions are inlined. Otherwise, if a build instruments only some
-// files, the linker could keep the uninstrumented copy of a function for all of them.
+// operators and conversions. All accesses are inlined. Otherwise, in a partly instrumented build,
+// the linker could keep the uninstrumented copy of a function for all files.
 template <class T>
 class Atomic {
  public:

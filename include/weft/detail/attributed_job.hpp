@@ -1,4 +1,4 @@
-// Implements jobs with SubmitOptions.
+// Implements jobs that were submitted with SubmitOptions.
 #pragma once
 
 #include <exception>
@@ -19,8 +19,8 @@ class AttributedTask final : public PoolJob {
   explicit AttributedTask(const pool::PoolCore& core) noexcept
       : PoolJob(core, Kind::unwatched, &attributes_), attributes_(*this) {}
 
-  // Sets the task. Throws std::invalid_argument, which names the invalid field, and whatever a move
-  // of the callable throws.
+  // Sets the task. Throws std::invalid_argument with the name of an invalid field, std::bad_alloc,
+  // and whatever a copy or move of the callable throws.
   template <class F>
   void set(const SubmitOptions& options, std::stop_token of_pool, F&& callable) {
     using Callable = std::decay_t<F>;

@@ -5,8 +5,8 @@
 
 namespace weft::detail {
 
-// Describes one call that a helper thread makes while a fiber waits. The object is on the fiber's
-// stack.
+// Describes one call that a thread makes while its caller waits. The object is on the caller's
+// stack or, for a BlockingGroup, on the heap.
 struct BlockingCall {
   void (*make)(BlockingCall& self) noexcept;
   BlockingCall* next = nullptr;  // The next call in the queue.

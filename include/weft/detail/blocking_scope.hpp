@@ -12,10 +12,10 @@ class Registration;
 
 namespace detail {
 
-// A caller creates a BlockingScope before it parks. The scope does nothing unless `root` is the
-// outermost pool of the caller's task; `root` may be null or already destroyed. The constructor
-// releases the task's slots in its pool and in all enclosing pools. The destructor waits until the
-// task has these slots again. (Compare Java's ForkJoinPool.ManagedBlocker.)
+// A caller creates a BlockingScope before it parks. If `root` is the outermost pool of the caller's
+// task, the constructor releases the task's slots in its pool and in all enclosing pools, except
+// pools without release_when_blocked. The destructor waits until the task has these slots again. A
+// worker that is destroying FiberLocal values leaves `root`. `root` may be null or destroyed.
 class BlockingScope {
  public:
   explicit BlockingScope(const pool::PoolCore* root) noexcept;
@@ -28,7 +28,7 @@ class BlockingScope {
   BlockingScope(const BlockingScope&) = delete;
   BlockingScope& operator=(const BlockingScope&) = delete;
 
-  // Returns whether any slot was released.
+  // Returns whether the caller's task has a slot in a pool whose outermost pool is `root`.
   [[nodiscard]] bool is_made() const noexcept { return slots_ != nullptr; }
 
  private:

@@ -15,13 +15,13 @@ namespace weft::detail {
 // the park only stores kRequested. The code that runs after the switch reads kRequested and ends
 // the park.
 //
-// The caller must not destroy this object before `after` has returned, although the clock may end
+// The caller must not destroy this object before `after` is called, although the clock may end
 // the park earlier. A caller that removes its waiter after the park obeys this rule, because the
 // removal waits for the lock that `after` unlocks.
 // Order
-//   [phase]  start() stores kParked (release) -> request() reads it (acquire): request() may wake
-//            the caller. Or request() stores kRequested (release) -> start() reads it (acquire):
-//            start() ends the park.
+//   [phase]  start() stores kParked (release) -> request() loads kParked (acquire): request() may
+//            wake the caller. Alternatively, request() stores kRequested (release) -> start() loads
+//            kRequested (acquire): start() then ends the park.
 class BoundedPark {
  public:
   explicit BoundedPark(const Until& until) noexcept : until_(until) {}
@@ -50,7 +50,7 @@ class BoundedPark {
     return winner == Claim::kStop ? stopped_by(until_) : winner;
   }
 
-  // Handles a stop request. The thread that requests the stop calls request() at most once.
+  // Called at most once: by the requester or, if the stop was already requested, by the caller.
   void request() noexcept {
     std::uint32_t expected = kPreparing;
     if (phase_.compare_exchange_strong(expected, kRequested, release, acquire)) return;  // [phase]

@@ -37,18 +37,18 @@ struct BroadcastReader {
   bool is_disconnected = false;
 };
 
-// Values are numbered from 1. Value n goes to place n % capacity, and stays until value n +
-// capacity is sent. A receiver usually locks only the place of its next value. Senders lock lock_.
-// A send wakes receivers in batches. It unlocks lock_ for each batch, because woken receivers may
+// Values are numbered from 1. Value n is stored in place n % capacity until value n + capacity
+// replaces it. A receiver usually locks only the place of its next value. Senders lock lock_. A
+// send wakes receivers in batches. It unlocks lock_ for each batch, because woken receivers may
 // need lock_ to wait again. A thread that holds lock_ may lock a place; a thread that holds the
 // lock of a place must not lock lock_.
 // Invariants
 //   I1  Receivers wait only for value number next_, or for an earlier value whose sender is waking
-//       them. Unchecked: a check would have to search receivers_.
+//       them. Not asserted, because an assertion would have to search receivers_.
 //   I2  Senders wait only while a subscription with OnLag::hold_senders has not read the oldest
-//       value. Unchecked: the last such subscription wakes them only shortly after its read.
+//       value. Not asserted, because after the last such read, senders wait until they are woken.
 //   I3  Place::unread is the number of subscriptions with OnLag::hold_senders that have not yet
-//       received the value in the place. Unchecked: there is no list of subscriptions to count.
+//       received the value in the place. Not asserted, because subscriptions are in no list.
 class BroadcastCore {
  public:
   // Throws std::bad_alloc, and std::invalid_argument if `capacity` is 0.
@@ -57,8 +57,8 @@ class BroadcastCore {
   BroadcastCore& operator=(const BroadcastCore&) = delete;
   ~BroadcastCore();
 
-  // Parks while a subscription makes senders wait. If it returns ok, it has swapped `*value` into a
-  // place.
+  // Parks while a subscription makes senders wait. If send() returns ok, it has swapped `*value`
+  // with the contents of a place in the buffer.
   [[nodiscard]] ChannelStatus send(void* value, const Until& until) noexcept;
   [[nodiscard]] ChannelStatus try_send(void* value) noexcept;
   bool close() noexcept;
@@ -105,7 +105,7 @@ class BroadcastCore {
     return receiver != nullptr && (closed_ || receiver->amount < next_);
   }
   void wake_receivers_and_unlock() noexcept WEFT_RELEASES(lock_);
-  // Receives a value without locking lock_. Returns would_wait if the value has not been sent.
+  // Receives a value, usually without lock_. Returns would_wait if the value has not been sent.
   [[nodiscard]] ChannelStatus take(BroadcastReader& reader, void* out) noexcept;
   // Handles a subscription that lags by more than the capacity. Returns false if the lag ends the
   // subscription.

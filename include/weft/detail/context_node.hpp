@@ -10,8 +10,8 @@ class Context;
 
 namespace detail {
 
-// True once any caller in this process has had a context; never reset. Relaxed: a caller with a
-// context reads true, because it set the flag itself, or was started after the store.
+// True once any caller in this process has had a context; never reset. Relaxed: each caller that
+// has a context either set the flag itself or was started after that, so the caller reads true.
 extern Atomic<bool> contexts_are_used;
 
 // While this object exists, `context` is the caller's context; if `context` is null, the caller has

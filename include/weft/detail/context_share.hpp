@@ -11,13 +11,13 @@ class Context;
 
 namespace detail {
 
-// Counts the references that a Context, its children, its timer and the fibers in it hold to a
-// ContextCore. The count is in this base class, so that programs without contexts need not link
-// ContextCore. Invariant: references_ counts the ContextShares; the last share destroys the core.
-// Unchecked: the core has no list of its shares.
+// Counts the references to a ContextCore. Its Context, children, timer, fibers and calls hold them.
+// The count is in this base class, so that programs without contexts need not link ContextCore.
+// Invariant: references_ counts the ContextShares; the last share destroys the core. Not asserted,
+// because the core has no list of its shares.
 // Order
-//   [refs]  leave() decrements the count (acq_rel) -> the last leave() decrements it (acq_rel):
-//           the core is destroyed after all uses by the other shares.
+//   [refs]  leave() decrements the count (acq_rel) -> the last leave() decrements it (acq_rel): it
+//           then sees all uses of the core by other shares, and destroys the core.
 class SharedContext {
  public:
   SharedContext(const SharedContext&) = delete;

@@ -9,8 +9,8 @@ namespace weft::detail {
 // returns never(), because simulated time must not depend on reports.
 [[nodiscard]] Deadline end_wait_report_time() noexcept;
 
-// Writes to stderr that `what` is still waiting, and lists the fibers of `target` (see
-// Task::join_target), or all fibers if `target` is null. Blocks the thread for a few milliseconds.
+// Writes to stderr that `what` is still waiting. Lists the fibers whose Task::join_target() is
+// `target`, or all fibers if there is no such fiber. Omits the report after many recent reports.
 void report_end_wait(const char* what, const void* target) noexcept;
 
 // Calls `wait_until` with a Deadline until it returns true. `wait_until` must return false at the

@@ -1,6 +1,6 @@
-// Makes objects and values at their first use. A static variable of a function has a guard, and the
-// child of a fork waits forever if another thread held the guard. Here, threads never wait: several
-// threads may make the object or value, and all of them use the first one.
+// Makes objects and values at their first use, without the guard of a function's static variable.
+// If another thread held such a guard during a fork, the child would wait for it forever. Instead,
+// several threads may make the object or value, and all of them use the first one.
 #pragma once
 
 #include <array>
@@ -83,11 +83,11 @@ class StaticObject {
   std::array<Place, 8> places_{};
 };
 
-// Returns the result of kCompute(), which is the same at each call, and calls kCompute() only if no
-// other call has stored its result yet.
+// Returns the result of kCompute(). Calls kCompute() only if no earlier
+// call has stored the result.
 // Order
-//   [computed]  computed_once() stores is_known (release) -> another call loads it (acquire): that
-//               call sees the result in `value`.
+//   [computed]  computed_once() stores is_known (release) -> another call loads is_known (acquire):
+//               the other call then sees the result in `value`.
 template <auto kCompute>
 [[nodiscard]] auto computed_once() noexcept(noexcept(kCompute())) {
   using Value = decltype(kCompute());

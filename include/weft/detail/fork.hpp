@@ -9,10 +9,10 @@ namespace weft::detail {
 // Returns the number of forks between the first process and this process.
 [[nodiscard]] std::uint32_t forks() noexcept;
 
-// Functions that each fork() calls: `before` before the fork, and then `in_parent` in the parent
-// and `in_child` in the child. Each object is a namespace-scope constant, so that all objects exist
-// before main() begins. If an object were constructed when its library is first used, another
-// thread could fork during the construction.
+// Holds functions that each fork() calls: first `before`, and after the fork `in_parent` in the
+// parent and `in_child` in the child. Each object is a constant with static storage, so that all
+// objects exist before main() begins. If an object were constructed when its library is first used,
+// another thread could fork during the construction.
 class ForkHandlers {
  public:
   // A thread that holds an outer lock may take an inner lock, so `before` takes outer locks first.
@@ -38,7 +38,7 @@ class ForkHandlers {
 template <ThreadMutex& kMutex, ForkHandlers::Locks kLocks = ForkHandlers::Locks::inner>
 class HeldOverForks : public ForkHandlers {
  public:
-  // Not analyzed: one function releases the lock that another function takes.
+  // WEFT_NOT_ANALYZED, because one function releases the lock that another function takes.
   HeldOverForks()
       : ForkHandlers(
             kLocks, []() WEFT_NOT_ANALYZED { kMutex.lock(); },

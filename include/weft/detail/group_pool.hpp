@@ -21,8 +21,8 @@ namespace detail {
 // until the submission's limit.
 enum class Room : std::uint8_t { as_configured, now, awaited };
 
-// Holds pointers to the FiberPool functions that a TaskGroup calls. Because of these pointers,
-// TaskGroup's header does not include pool.hpp, and a program without pools does not link its code.
+// Holds pointers to the FiberPool functions that groups, streams and loops call. Their headers
+// therefore do not include pool.hpp, and a program without pools does not link its code.
 class GroupPool {
  public:
   // `submit` does the same as FiberPool::submit(), try_submit() or submit_until(), depending on

@@ -1,4 +1,4 @@
-// Queues the new tasks that a group's own tasks start while the group is at its limit.
+// While a group is at its limit, queues the tasks that tasks of this or of nested groups start.
 #pragma once
 
 #include <cstddef>
@@ -26,16 +26,16 @@ class QueuedTask {
 
 // A task may start a new task while its group is at the limit. It must not wait until another task
 // ends, because it may hold locks that other tasks need. The new task is therefore added to this
-// queue. When a task ends, its fiber keeps its place and becomes a runner, which runs queued tasks
-// until the queue is empty. The call that starts the new task must not run it, because such calls
-// could nest until the stack overflows. The new task could also wait forever for a lock that its
-// caller holds.
+// queue. Each fiber of the group is a runner: when its task ends, it keeps its place and runs
+// queued tasks until the queue is empty. The call that starts the new task must not run it, because
+// such calls could nest until the stack overflows. The new task could also wait forever for a lock
+// that its caller holds.
 // Invariants
 //   I1  runners_ counts the fibers that check the queue before they end.
 //   I2  The queue is empty unless runners_ is above 0.
 //   I3  A push tries to get a place under lock_, and a runner that has released its place checks
 //       the queue again under lock_. Thus, while a place is free, a queued task waits only briefly.
-//       Unchecked: no state shows how long a task has waited.
+//       Not asserted, because no field records how long a task has waited.
 class GroupQueue {
  public:
   // Reports the result of a push.
@@ -45,7 +45,7 @@ class GroupQueue {
     no_runner,  // The queue has no runner, so the task is not queued.
   };
 
-  // If a task of another group constructs this queue, this group is nested in that group.
+  // If a task of another group constructs this queue, the queue's group is nested in that group.
   explicit GroupQueue(Semaphore& places) noexcept;
   GroupQueue(const GroupQueue&) = delete;
   GroupQueue& operator=(const GroupQueue&) = delete;

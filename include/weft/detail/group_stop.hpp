@@ -1,6 +1,6 @@
-// Passes stop requests to the tasks of a group through the group's context. A stop request to the
-// pool cancels that context. A task that takes a token and has options has its own stop source.
-// That source also receives stop requests from the options.
+// Passes stop requests to the tasks of a group through the group's context. While a task that takes
+// that context or a token runs, the pool's stop requests cancel the context. A task that takes a
+// token and has options has its own stop source, which also receives the options' stop requests.
 #pragma once
 
 #include <concepts>

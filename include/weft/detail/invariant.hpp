@@ -5,7 +5,7 @@
 
 namespace weft::detail {
 
-// Writes `sentence`, `file`, `line` and a dump of all fibers to stderr, then aborts. Any thread may
+// Writes `sentence`, `file`, `line` and a dump of the fibers to stderr, then aborts. Any thread may
 // call this function, whichever locks it holds.
 [[noreturn]] void invariant_broken(const char* sentence, const char* file, int line) noexcept;
 

@@ -13,15 +13,15 @@ class IoHandle;
 namespace weft::detail {
 
 // A select case that is ready when a call on its descriptor would not have to wait. While the
-// select is waiting, a watch on the descriptor reports edges to own_list_. After an edge, attempt()
-// queries the kernel for the descriptor's actual state, so the case needs no edge that an earlier
-// call has consumed. A select() that waits consumes edges, so wait_for_edge() waits for new ones.
+// select is waiting, a watch on the descriptor reports edges to own_list_. attempt() queries the
+// kernel for the descriptor's actual state, so the case works even if an earlier call has consumed
+// the edge. A waiting select() consumes edges, so a later wait_for_edge() needs a new edge.
 // Invariants
 //   I1  While watching_ is true, the watch is registered for the direction or has been notified.
-//       Meanwhile, handle_ counts the case as a call in progress.
+//       While watching_ is true, handle_ counts the case as a running call.
 //   I2  A notified watch is registered again before the kernel is queried, so that an edge after
 //       the query is noticed. After a case has consumed an edge, the next call on the descriptor
-//       attempts its operation before it waits. Unchecked: no assertion can check such an order.
+//       attempts its operation before it waits. Not asserted, because no field records the order.
 class IoCase : public SelectCase, private IoWatch {
  public:
   enum class Direction : std::uint8_t { read, write };

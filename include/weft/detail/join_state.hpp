@@ -28,8 +28,8 @@ class JoinCore {
   JoinCore& operator=(const JoinCore&) = delete;
 
   [[nodiscard]] bool done() const noexcept { return finished_.load(acquire); }  // [end]
-  // The fiber calls finish() once, after it has stored its outcome. finish() unlocks lock_ last, so
-  // a sole owner must call join() before it destroys the state: done() does not suffice.
+  // The fiber calls finish() once, after it has stored its outcome. done() may return true before
+  // finish() unlocks lock_, so a sole owner must call join() before it destroys the state.
   void finish() noexcept {
     lock_.lock();
     finished_.store(true, release);  // [end]
@@ -55,11 +55,11 @@ class JoinCore {
     join();
   }
 
-  // The destructor of a handle calls this function. If an exception destroys the handle, the fiber
-  // may wait for code that the exception skipped. A long wait is therefore reported.
+  // A handle's destructor and assignment call this function. If an exception destroys the handle,
+  // the fiber may wait for code that the exception skipped. A long wait is therefore reported.
   void join_at_end() noexcept {
     if (done()) return;
-    // During unwinding, no fiber runs in place: its run would delay the report of a long wait.
+    // During unwinding, no fiber runs in place: that would delay the report of a long wait.
     if (std::uncaught_exceptions() == 0) return join_shared();
     wait_at_end("the destructor of a JoinHandle, run by an exception", this,
                 [this](Deadline deadline) noexcept { return wait_until(deadline); });
@@ -92,7 +92,7 @@ class JoinState : public JoinCore, public SmallBlock {
       std::conditional_t<std::is_reference_v<T>, std::remove_reference_t<T>*, T>>;
 
  public:
-  // Calls `callable` and stores its result or exception. The caller must then call finish().
+  // Calls `callable` and stores its result or exception. If callers wait, finish() must follow.
   template <class F>
   void store_outcome(F& callable) noexcept {
     WEFT_TRY {
@@ -117,7 +117,7 @@ class JoinState : public JoinCore, public SmallBlock {
     if (release_reference()) delete this;
   }
 
-  // Moves the value out, or throws the fiber's exception. Requires done().
+  // Moves the value out, or throws the stored exception. Requires an outcome.
   T take() {
     if (exception_) std::rethrow_exception(std::exchange(exception_, nullptr));
     if constexpr (std::is_reference_v<T>) {
@@ -145,7 +145,7 @@ struct JoinableTask {
   }
 
   JoinState<Result>* state;
-  // The fiber empties it before a joiner continues, so that the captures are already destroyed.
+  // The fiber destroys the callable and its captures before a joiner continues.
   std::optional<Callable> callable;
 };
 

@@ -34,7 +34,7 @@ class LateWait {
 }  // namespace weft::detail
 
 // In programs with assertions, these macros create a LateWait, which exists until the end of the
-// scope. The expression `polls` must not wait; if it is true, the enclosing function returns. A
+// scope. Evaluating `polls` must not wait; if `polls` is true, the enclosing function returns. A
 // caller that holds a lock uses the second macro, which temporarily releases the lock, so the
 // caller must check the guarded state again.
 #if (!defined(NDEBUG) || defined(WEFT_INVARIANTS)) && !defined(WEFT_MODEL)

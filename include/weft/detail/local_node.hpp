@@ -6,9 +6,9 @@
 namespace weft::detail {
 
 // Only one fiber or thread uses the node, so no lock is needed. The newest value is first in the
-// list and is destroyed first. A search in a short list takes one or two loads per value. (For a
-// few dozen values, moving each found node to the front would be faster. However, that would
-// require a second list for the order of creation, and a write in each lookup.)
+// list and is destroyed first. A search in a short list takes one or two loads per value. Found
+// nodes are not moved to the front, although that would be faster for a few dozen values: it would
+// require a second list for the order of creation, and a write in each lookup.
 struct LocalNode {
   LocalNode* next;
   std::uint64_t key;  // The key of the FiberLocal, which may have been destroyed.
@@ -48,7 +48,7 @@ enum OwnKey : std::uint64_t {
   kFirstFreeKey,
 };
 
-// Returns a key that is no OwnKey, and that no FiberLocal of the process has used before.
+// Returns a key that is not an OwnKey, and that no FiberLocal in this process has used before.
 [[nodiscard]] std::uint64_t new_local_key() noexcept;
 
 }  // namespace weft::detail

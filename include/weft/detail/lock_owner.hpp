@@ -9,10 +9,10 @@ namespace weft::detail {
 // Stores the lowest bits of the owning fiber's number; 0 if the owner is unknown or a plain thread.
 // The three bytes would otherwise be padding after a lock's SpinLock. The code in
 // scheduler/upkeep/wait_cycles.cpp reads these bytes. A lock records its owner only while
-// base::notes_lock_owners() is true. An unconditional store would lengthen lock() by a tenth of its
-// instructions. Each locking call evaluates is_turn_over() anyway. While owners are recorded, that
-// function returns true, so the call leaves its fast path. Relaxed order suffices, because writers
-// hold the spin lock, and wait_cycles.cpp checks each result again.
+// base::notes_lock_owners() is true. With an unconditional store, lock() would execute a tenth more
+// instructions. Instead, is_turn_over(), which each locking call evaluates anyway, returns true
+// while owners are recorded. The call then leaves its fast path. Relaxed order suffices, because
+// writers hold the spin lock, and wait_cycles.cpp checks each result again.
 class LockOwner {
  public:
   static constexpr std::uint32_t kBits = 24;

@@ -30,8 +30,8 @@ struct OpenRequest {
 };
 
 using ListRequests = std::vector<OpenRequest> (*)(std::size_t most, Deadline patience);
-// Makes later dumps call `list` to get the requests. Only the constructor of MetricsSource passes a
-// function, so that programs without sources do not link that function.
+// Makes later dumps call `list` to get the requests. Only MetricsSource's constructor calls this,
+// so programs without sources do not link the function that it passes as `list`.
 void list_requests_with(ListRequests list) noexcept;
 
 // While a source exists, each reading of the metrics includes the source's samples.
@@ -53,7 +53,7 @@ class MetricsSource {
   MetricsSource(const MetricsSource&) = delete;
   MetricsSource& operator=(const MetricsSource&) = delete;
 
-  // Returns the source's labels. The first source with a given name has no label `number`.
+  // Returns the source's labels. The labels include the number, unless it is 1; see number_.
   [[nodiscard]] metrics::Labels labels() const;
 
   // Adds the samples of each source of this process to `reading`, in the order of creation. In the

@@ -3,9 +3,9 @@
 
 namespace weft::detail {
 
-// The type of constinit namespace-scope variables that exist before main() and while other static
-// objects are destroyed. A static variable of a function would be constructed at its first use,
-// under a guard. The child of a fork would wait forever if another thread held that guard.
+// Holds a constinit global variable, which exists before main() and while other static objects are
+// destroyed. A static variable of a function would be constructed at its first use, under a guard.
+// The child of a fork would wait forever if another thread held that guard.
 template <class T>
 class NeverDestroyed {
  public:

@@ -10,7 +10,7 @@ struct pollfd;
 
 namespace weft::detail {
 
-// Reports how a call ended. `refused`: no call was made, for example because io_uring is missing.
+// Reports how a call ended. `refused`: the call has no result, for example for lack of io_uring.
 enum class OneShotEnd : std::uint8_t { refused, done, timed_out, stopped };
 
 struct OneShot {
@@ -26,9 +26,9 @@ struct OneShot {
 // Receives a message, as recvmsg() does.
 [[nodiscard]] OneShot receive_once(int socket, ::msghdr& message, int flags,
                                    const Until& until) noexcept;
-// Waits as poll() does, with one request for each descriptor. Refuses the call if it has no
-// descriptor or more than eight, if one is closed, or if it asks for urgent data or priority bands.
-// Also refuses it if the wait ends only with an unrequested POLLRDHUP. `value` is poll()'s result.
+// Waits as poll() does, with one io_uring request per descriptor. Returns `refused` if `polled` has
+// no descriptor, a closed one or more than eight, or requests urgent data or priority bands; also
+// if only a POLLRDHUP that was not requested ends the wait. `value` is poll()'s result.
 [[nodiscard]] OneShot poll_once(std::span<::pollfd> polled, const Until& until) noexcept;
 
 // Sets whether later calls may use io_uring; by default they may. Tests forbid it.

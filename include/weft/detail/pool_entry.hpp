@@ -51,8 +51,8 @@ class PoolEntry {
 
   explicit PoolEntry(pool::PoolCore& core) noexcept : core_(core) {}
 
-  // Tries to submit an item with a single push, which succeeds for most items. If it fails, changes
-  // nothing and returns false. Returns a bool, because an Accepted would cost more.
+  // Tries to submit an item with a single push, which suffices for most items. May yield. If the
+  // push fails, changes nothing and returns false. A result of type Accepted would cost more.
   [[nodiscard]] static bool enqueue_at_once(pool::PoolCore& core, PoolItem& item, Room room);
   // Submits an item. A refused item is unchanged.
   [[nodiscard]] static Accepted enqueue(pool::PoolCore& core, PoolItem& item, Room room,
@@ -61,7 +61,7 @@ class PoolEntry {
   [[nodiscard]] static Accepted enqueue(pool::PoolCore& core, PoolItem& item,
                                         const SubmitOptions& options, Room room,
                                         const Until& until);
-  // Submits the item, whose job is `job`. If the pool accepts it, parks until the job has ended.
+  // Submits the item of `job`, or runs it in the caller's slot. Parks until an accepted job ends.
   [[nodiscard]] static Accepted enqueue_and_wait(pool::PoolCore& core, PoolItem& item,
                                                  PoolJob& job);
   // Submits the items in order. Returns the number of accepted items, and the error of the next
@@ -72,7 +72,7 @@ class PoolEntry {
   [[nodiscard]] Accepted hand_over(PoolItem& item, Room room, const Until& until) const {
     return enqueue(core_, item, room, until);
   }
-  // `until` is empty, or contains one limit for the wait for room.
+  // `until` is empty, or contains one limit for how long the call waits for room.
   template <class F, class... Limit>
   [[nodiscard]] Accepted hand_over(Room room, F&& callable, const Limit&... until) const {
     Unaccepted unaccepted{item_of(std::forward<F>(callable))};
@@ -127,7 +127,7 @@ class PoolEntry {
     }
     return all;
   }
-  // `options` may be a SubmitOptions. Copies callables from an lvalue or a view; moves any others.
+  // `options` may be a SubmitOptions. Moves the elements of an rvalue range that is not a view.
   template <class Range, class... Options>
   [[nodiscard]] Result<std::size_t> in_bulk(Range&& callables, Room room, const Until& until,
                                             const Options&... options) const {
@@ -179,7 +179,7 @@ class PoolEntry {
     return job.take();
   }
 
-  // Throws std::system_error, which names the pool, unless the task was accepted.
+  // Throws std::system_error, with the pool's name if any, unless the task was accepted.
   void throw_if_refused(const Accepted& accepted) const {
     if (!accepted) [[unlikely]]
       throw_refusal(core_, accepted.error);

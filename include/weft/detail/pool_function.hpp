@@ -18,7 +18,7 @@ namespace weft::detail {
 template <class A, class In>
 concept ArgumentFor = std::convertible_to<A, In>;
 
-// The destructor moves `argument` back to `owner`.
+// The destructor moves `argument` back to `owner`, if give_back() can do so.
 template <class A, class In>
 struct GiveBack {
   std::remove_reference_t<A>& owner;
@@ -34,9 +34,9 @@ class PoolFunction {
   // Calls the function; several workers may make this call concurrently.
   virtual Out call(In&& argument, const std::stop_token& token) = 0;
   [[nodiscard]] virtual bool takes_stop() const noexcept = 0;
-  // Identifies this function's objects in a Submitting scope; null if it has none.
+  // Returns the id of the per_worker() objects, for a Submitting scope; null if there are none.
   [[nodiscard]] virtual const void* objects() const noexcept { return nullptr; }
-  // Parks until the objects of retired workers are destroyed.
+  // Parks until the objects of all workers are destroyed.
   virtual void wait_for_objects() noexcept {}
 };
 
@@ -86,9 +86,9 @@ class Submitting : private LocalScope {
 };
 
 // Keeps an object for each worker of the pool. The object is a FiberLocal value: the worker's fiber
-// creates the object for the fiber's first task, and destroys it when the fiber ends. A task that
-// the pool runs inside submit() gets a new object for that call, because the caller is either
-// not a worker of the pool, or a worker whose object is in use.
+// creates the object for its first call, and destroys it when the worker is retired. A task that
+// runs inside submit() gets a new object, because its caller has no object, or is already using its
+// object.
 template <class Make, class In, class Out>
 class FunctionPerWorker final : public PoolFunction<In, Out> {
   using Object = std::invoke_result_t<Make&>;

@@ -47,16 +47,16 @@ struct PoolResultOf<F> : std::invoke_result<F, std::stop_token> {
 template <class F>
 using PoolResult = typename PoolResultOf<F>::type;
 
-// A call with attributes, or a call whose outcome a caller waits for. A job with a PoolTask is on
-// the heap and has a refcount; the job of FiberPool::run() is on the waiting caller's stack. The
-// pool alone owns and reuses a job that has SubmitOptions but no PoolTask.
+// A task with attributes or with a waiting caller, or a drain task. A job with a PoolTask is on the
+// heap and has a refcount; the job of FiberPool::run() is on the waiting caller's stack. The pool
+// alone owns, and may reuse, a job that has SubmitOptions but no PoolTask.
 // Invariants
 //   I1  state_ goes kPending -> kRunning -> kFinished, or kPending -> kDropping -> kCancelled. Only
 //       the thread that changes state_ from kPending accesses the callable and the outcome, until
 //       this thread publishes the job's end.
 //   I2  The job's end is published under lock_, and a waiter locks lock_ before it returns.
-//       Therefore, a job on a stack is not destroyed while the publisher still uses the job.
-//       Unchecked: a lock does not record its holder.
+//       Therefore, a job on a stack is not destroyed while the publisher still uses the job. Not
+//       asserted, because no assertion can tell which thread holds a lock.
 //   I3  references_ counts the pool, the handle of a shared job, and an alarm for the job.
 // Order
 //   [job]       publish() sets state_ (release) -> ready() loads it (acquire): the caller then
@@ -65,7 +65,7 @@ using PoolResult = typename PoolResultOf<F>::type;
 //               the last owner sees what all others did to the job, and may destroy it.
 class PoolJob {
  public:
-  // drained: the job was a drain task, which the pool itself made.
+  // drained: the job was a drain task, which a sub-pool made.
   enum class Outcome : std::uint8_t { completed, failed, cancelled, drained };
   // drain: the job of a drain task, which a sub-pool submits to its parent.
   enum class Kind : std::uint8_t { on_heap, on_stack, unwatched, drain };
@@ -76,12 +76,12 @@ class PoolJob {
         kind_(kind),
         references_(kind == Kind::on_heap ? 2 : 1) {}
 
-  // Runs the callable, unless the job has been cancelled. Only the pool calls execute().
+  // Runs the callable, unless the job has been dropped. Only the pool calls execute().
   [[nodiscard]] Outcome execute() noexcept;
   // After execute(), the pool calls settle() while it holds the lock under which it frees the slot.
   // This call ends the job and returns the waiters, which the pool must wake with wake_chain()
   // after it unlocks. If the job has no other reference (`is_last`), the pool destroys the job and
-  // its outcome before the slot is free. Otherwise, the pool must not use the job again.
+  // its outcome before the slot is free. Otherwise, it accesses the job again only if `is_unused`.
   struct Settled {
     Waiter* waiters = nullptr;
     bool is_last = false;
@@ -98,7 +98,7 @@ class PoolJob {
   [[nodiscard]] virtual Thrown take_exception() noexcept { return {}; }
   [[nodiscard]] bool is_unwatched() const noexcept { return kind_ == Kind::unwatched; }
   [[nodiscard]] bool is_drain() const noexcept { return kind_ == Kind::drain; }
-  // The pool calls is_dropped() after execute(). Returns true if no handle can read the outcome.
+  // Returns whether no handle can read the outcome. The pool calls it after execute().
   [[nodiscard]] bool is_dropped() const noexcept {
     return kind_ == Kind::on_heap && references_.load(acquire) == 1;  // [job-refs]
   }
@@ -132,7 +132,7 @@ class PoolJob {
   // Returns true if the callable will never run. If the callable is running, asks it to stop.
   bool cancel() noexcept;
   void release_reference() noexcept;
-  // Sets an alarm that drops the job at its deadline. Throws what spawn() throws.
+  // Sets an alarm that drops the job at its deadline, if any. Throws what spawn() throws.
   void watch_deadline();
 
  protected:
@@ -160,7 +160,7 @@ class PoolJob {
   template <class Action>
   void set_alarm_for(Deadline deadline, Action action);
 
-  // May refer to a destroyed pool. Only a waiting task of that pool dereferences it.
+  // May dangle. Only the pool's running tasks dereference it, and the pool outlives them.
   const pool::PoolCore* const root_;
   TaskAttributes* const attributes_;
   const Kind kind_;
@@ -223,7 +223,7 @@ class PoolOutcome : public PoolJob {
   std::exception_ptr exception_;
 };
 
-// Provides a job's stop token. It reports stop requests to the pool and, if `has_own`, to the job.
+// Provides a job's stop token. It reports requests to stop the pool and, if `has_own`, the job.
 class PoolStop {
  public:
   PoolStop(std::stop_token of_pool, bool has_own)
@@ -335,8 +335,8 @@ template <class F>
   return false;
 }
 
-// Stores a call in the pool: a task, or a job with waiters or attributes. An item that is destroyed
-// before it runs notifies the waiters of its job.
+// Holds submitted work: a plain task, or a PoolJob. An item that is destroyed before it runs
+// notifies the waiters of its job.
 class PoolItem {
  public:
   PoolItem() noexcept = default;

@@ -8,8 +8,8 @@
 namespace weft::detail {
 
 // Represents one alternative of a select. The case belongs to a source (a channel, a join handle,
-// ...) whose state and list of waiters have one lock. Only one select at a time uses a case. The
-// case of a null channel has no lock, and a select skips it, because it is never ready.
+// ...) whose state and list of waiters share one lock. Only one select at a time uses a case. A
+// case without a lock, such as that of a null channel, is never ready, and a select skips it.
 class SelectCase {
  public:
   SelectCase(const SelectCase&) = delete;
@@ -25,7 +25,7 @@ class SelectCase {
   // no lock during these calls.
   virtual void prepare() noexcept {}
   virtual void dismiss() noexcept {}
-  // Completes the case if no wait is needed. Takes and releases the lock.
+  // Completes the case if no wait is needed. The caller does not hold the lock.
   [[nodiscard]] virtual bool attempt() noexcept = 0;
   // Returns whether attempt() would succeed; the caller holds the lock.
   [[nodiscard]] virtual bool is_ready() noexcept = 0;
@@ -37,11 +37,11 @@ class SelectCase {
   // Returns whether the kernel, and not only a caller in this process, can make the case ready.
   [[nodiscard]] virtual bool asks_kernel() const noexcept { return false; }
   // Releases the pool slots that the caller holds, so that other tasks can use them during the
-  // wait. Returns true if it released any; the select then calls reacquire_slots() after the wait.
+  // wait. If it returns true, the select calls reacquire_slots() after the wait.
   [[nodiscard]] virtual bool release_slots() noexcept { return false; }
   virtual void reacquire_slots() noexcept {}
 
-  // Returns the lock of the source; null if the case is never ready.
+  // Returns the lock of the source. If it is null, the case is never ready.
   [[nodiscard]] SpinLock* lock() const noexcept WEFT_RETURNS_LOCK(*lock_) { return lock_; }
   [[nodiscard]] WaitList& list() const noexcept { return *list_; }
   [[nodiscard]] Waiter& waiter() noexcept { return waiter_; }

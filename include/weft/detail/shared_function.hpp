@@ -17,8 +17,8 @@ class SharedFunction;
 // move-only callable. A type converts to a SharedFunction only if it can be called with
 // `Arguments`.
 // Context: plain value.
-// Throws: std::bad_alloc; a call throws what the callable throws, or std::bad_function_call if the
-// function is empty.
+// Throws: std::bad_alloc, and what a copy or move of the callable throws; a call throws what the
+// callable throws, or std::bad_function_call if the function is empty.
 template <class R, class... Arguments>
 class SharedFunction<R(Arguments...)> {
  public:

@@ -8,8 +8,8 @@
 
 namespace weft::detail {
 
-// A copy under the lock must not allocate or throw. A small T whose copies do not throw is
-// therefore stored directly, and any other T through a std::shared_ptr.
+// A copy under the lock must not allocate or throw. A small T whose copies and swaps do not throw
+// is therefore stored directly, and any other T through a std::shared_ptr.
 template <class T>
 inline constexpr bool kCopiedInPlace =
     std::is_nothrow_copy_constructible_v<T>&& std::is_nothrow_copy_assignable_v<T>&&

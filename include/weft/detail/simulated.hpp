@@ -29,7 +29,7 @@ struct Simulated {
 
 #else
 
-// Null while no simulation is running. Relaxed: it points to constants, which need no ordering.
+// Null while no simulation is running. Relaxed: it points only to constants, which never change.
 inline constinit Atomic<const Simulated*> installed_simulation{nullptr};
 
 // Returns the simulation's functions; null while no simulation is running. Any fiber or thread may

@@ -7,10 +7,10 @@
 
 namespace weft::detail {
 
-// Guards the wait lists of primitives and other sections of a few dozen instructions. The lock is
-// never held across a callback or an allocation. A fiber may hold the lock when it parks; the After
-// that it passes to the park unlocks it after the switch. In this way, a waiter becomes visible
-// only after its fiber's registers are saved.
+// Guards the wait lists of primitives and other sections of a few dozen instructions. Under the
+// lock, no callback is called and no memory is allocated, but a value may be moved or copied. A
+// fiber may park while it holds the lock: an After object, passed to park(), unlocks the lock after
+// the switch. In this way, a waiter becomes visible only after its fiber's registers are saved.
 // Order
 //   [spin]  unlock() stores false (release) -> lock() exchanges it (acquire): lock() sees all
 //           writes of the previous critical section.
@@ -29,7 +29,7 @@ class WEFT_LOCK("spin lock") SpinLock {
   }
 
  private:
-  // Spins for a while, then yields to other threads: the holder may be waiting for a processor.
+  // Spins for a while, then yields, then sleeps: the holder may be waiting for a processor.
   void lock_contended() noexcept WEFT_NOT_ANALYZED;  // Not analyzed: it implements the lock.
 
   Atomic<bool> locked_{false};

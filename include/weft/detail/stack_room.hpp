@@ -7,7 +7,7 @@
 namespace weft::detail {
 
 struct StackRoom {
-  std::size_t size = 0;  // SpawnOptions::stack_size of the fiber; 0 on a plain thread.
+  std::size_t size = 0;  // The size of the fiber's stack; 0 on a plain thread.
   std::size_t left = SIZE_MAX;
 };
 

@@ -1,4 +1,4 @@
-// Declares the listener that is notified of fibers that block their worker in a system call.
+// Declares the listener that is notified when a fiber blocks its worker, as in a system call.
 #pragma once
 
 #include <chrono>
@@ -25,7 +25,7 @@ class StallListener {
   // meaning of StallReport::calls. Returns a number for end(), or 0 if end() need not be called.
   [[nodiscard]] virtual std::uint64_t begin(std::span<const void* const> calls,
                                             std::chrono::nanoseconds lasted) const noexcept = 0;
-  // Called after the fiber has continued. `more` is the time from begin() to that event.
+  // Called once the monitor sees that the fiber has continued; `more` is the time since begin().
   virtual void end(std::uint64_t number, std::chrono::nanoseconds more) const noexcept = 0;
 };
 

@@ -1,4 +1,4 @@
-// Registers stop callbacks for fibers, which may move to another thread before the removal.
+// Registers stop callbacks for fibers. A fiber may remove its callback on another thread.
 #pragma once
 
 #include <optional>
@@ -25,7 +25,7 @@ class StopRegistration {
     remove();
     callback_.emplace(token, std::move(callback));
   }
-  // Removes the callback; if it is running, waits until it ends.
+  // Removes the callback; if another thread is running it, waits until it ends.
   [[gnu::noinline]] void remove() noexcept { callback_.reset(); }
 
  private:

@@ -32,9 +32,9 @@ concept HasJoinTarget = requires(const Callable& callable) {
   noexcept->std::same_as<const void*>;
 };
 
-// A move-only void() callable that runs at most once. A callable of up to kInlineSize bytes is
-// stored in the task; a larger callable is stored in allocated memory. Not thread-safe: a
-// task has one owner at a time. Any thread may call the functions whose names end in _hint.
+// A move-only void() callable that runs at most once. A nothrow-movable callable of up to
+// kInlineSize bytes with normal alignment is stored in the task, others in allocated memory. Not
+// thread-safe: a task has one owner at a time. Any thread may call the `_hint` functions.
 class Task {
  public:
   static constexpr std::size_t kInlineSize = 32;
@@ -46,8 +46,8 @@ class Task {
       Task(F&& callable)  // NOLINT(google-explicit-constructor): a callable is a task.
       : Task(std::in_place_type<std::decay_t<F>>, std::forward<F>(callable)) {}
 
-  // Constructs the callable in place, from its members. A move of a complete callable would read
-  // words whose bytes were just written separately, and such reads stall the processor.
+  // Constructs the callable in place, from its members. If a complete callable were moved instead,
+  // it would be read in wider words than it was just written, which stalls the processor.
   template <class Callable, class... Members>
   explicit Task(std::in_place_type_t<Callable>, Members&&... members) {
     if constexpr (kFitsInline<Callable>) {
@@ -143,8 +143,8 @@ class Task {
   };
   static constexpr std::size_t kMostBoxBytes = 256;
 
-  // This bit of operations_ is set once the callable has run, or has been moved or destroyed. It is
-  // also set in a task that never had a callable. If it is set, the task is empty.
+  // This bit of operations_ is set before the callable is run, moved or destroyed. It is also set
+  // in a task that never had a callable. If it is set, the task is empty.
   static constexpr std::uintptr_t kUsedUp = 1;
 
   template <class Callable>
@@ -260,8 +260,8 @@ class Task {
     return *reinterpret_cast<const Operations*>(take_operations());
   }
 
-  // Copies one word at a time. Words that a caller has just written may still be in the store
-  // buffer. A processor forwards such a word to a read of one word, but not to a read of two.
+  // Copies one word at a time. Words just written may still be in the store buffer. From there, a
+  // processor forwards a word to a read of that word, but not to a read of two words.
   static void copy_words(const std::byte* from, std::byte* to) noexcept {
 #pragma GCC unroll 8
     for (std::size_t i = 0; i < kInlineSize; i += sizeof(std::uintptr_t)) {

@@ -45,7 +45,7 @@ struct TaskAttributes {
   std::chrono::nanoseconds timeout = kNever;
 
   std::int64_t submitted_at = 0;  // PoolItem::submitted_at of the queued job.
-  std::uint64_t number = 0;       // The task's number in order of acceptance.
+  std::uint64_t number = 0;       // Its number in order of acceptance, among tasks with attributes.
   // The number of tasks without attributes that were accepted before this task.
   std::uint64_t plain_before = 0;
   TaskAttributes* next = nullptr;         // The next task in a list; the left child in a heap.

@@ -7,7 +7,7 @@
 #define WEFT_ANALYSIS(attribute)
 #endif
 
-// Mark a lock class, and a class whose objects hold a lock until their destruction.
+// WEFT_LOCK marks a lock class; WEFT_SCOPED_LOCK marks a guard class like std::lock_guard.
 #define WEFT_LOCK(name) WEFT_ANALYSIS(capability(name))
 #define WEFT_SCOPED_LOCK WEFT_ANALYSIS(scoped_lockable)
 // Marks a member that may be accessed only while the lock is held. The second form marks the target
@@ -22,5 +22,5 @@
 #define WEFT_RELEASES(...) WEFT_ANALYSIS(release_capability(__VA_ARGS__))
 // Marks a function that returns the lock `lock`.
 #define WEFT_RETURNS_LOCK(lock) WEFT_ANALYSIS(lock_returned(lock))
-// Marks functions whose locks the analysis cannot follow; each use states the reason.
+// Marks functions whose locks the analysis cannot follow; most uses state the reason.
 #define WEFT_NOT_ANALYZED WEFT_ANALYSIS(no_thread_safety_analysis)

@@ -8,12 +8,12 @@
 namespace weft::detail {
 
 enum class TraceKind : std::uint8_t {
-  spawn,        // fiber, site, type
-  ready,        // fiber, its id (from outside: fiber, site, type); the fiber woke or gave way
-  run,          // fiber, its id; the fiber begins to run
-  leave,        // fiber, its id, its wait reason; the fiber parks or gives way
-  end,          // fiber, its id
-  inlined,      // fiber, its id, its wait reason; it runs another fiber on its stack
+  spawn,        // arguments: the fiber, its site and its type
+  ready,        // arguments as for run, or spawn if woken from outside; the fiber woke or gave way
+  run,          // arguments: the fiber and its id; the fiber begins to run
+  leave,        // arguments: the fiber, its id and its wait reason; the fiber parks or gives way
+  end,          // arguments: the fiber and its id
+  inlined,      // arguments as for leave; the fiber runs another fiber on its stack
   name,         // the fiber's id, the name
   idle,         // The worker has no fiber.
   steal,        // the victim's index

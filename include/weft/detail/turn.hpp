@@ -17,8 +17,8 @@ struct Turn {
 }  // namespace weft::detail
 
 // Points to the Turn of the calling thread's worker; on a plain thread, to a Turn that never ends.
-// Only is_turn_over() may read the pointer, because a compiler may reuse the address of a
-// thread_local after a switch, when the fiber may be on another thread.
+// Read it only with is_turn_over(): other code may reuse the address that a thread_local had before
+// a switch, although the fiber may now be on another thread.
 extern "C" __thread const weft::detail::Turn* weft_current_turn;
 
 namespace weft::detail {
@@ -46,14 +46,14 @@ namespace weft::detail {
 #endif
 
 // Lets other fibers run if the calling fiber's turn is over; see give_way_if_due(). Does nothing
-// if the caller is not a fiber.
+// if the caller is not a fiber, or must not switch (NoSwitch).
 void give_way() noexcept;
 
-// Each function that may park calls this function first, before it locks anything. This way, even a
-// fiber that never has to wait lets other fibers run once its turn is over. The check costs one
-// load from a cache line of the worker. Channel functions call it only at their end, and only if
-// they did not park. Functions that never park (try_..., spawn, wake) must not call it, because
-// their caller may hold a std::mutex.
+// Most functions that may park call this function first, before they lock anything. Even a fiber
+// that never has to wait then lets other fibers run once its turn is over. The check costs one load
+// from a cache line of the worker. I/O functions, and channel functions that did not park, call it
+// just before they return. Functions that never park (try_..., spawn, wake) must not call it,
+// because their caller may hold a std::mutex.
 [[gnu::always_inline]] inline void give_way_if_due() noexcept {
   if (is_turn_over()) [[unlikely]]
     give_way();

@@ -53,7 +53,7 @@ class Waker {
   [[nodiscard]] ThreadSeat* thread() const noexcept {
     return reinterpret_cast<ThreadSeat*>(bits_ & ~kThreadBit);
   }
-  // Prefetches the fiber's record, which most likely is not in the cache, shortly before a wake.
+  // Prefetches the fiber's record, which is probably not in the cache. Called just before a wake.
   void prefetch() const noexcept { __builtin_prefetch(reinterpret_cast<void*>(bits_), 1); }
   [[nodiscard]] explicit operator bool() const noexcept { return bits_ != 0; }
 
@@ -64,10 +64,10 @@ class Waker {
 };
 
 // Decides once which party ends a wait: a notifier, the clock or a stop request. The claim is on
-// the waiting caller's stack. A loser accesses the waiter only under the lock of the waiter's list.
+// the waiting caller's stack. A loser accesses a waiter in a list only under the lock of that list.
 // Order
 //   [claim]  try_claim() sets the winner (acq_rel) -> winner() loads it (acquire): the caller of
-//       winner() then sees what the winner wrote before its claim.
+//       winner() then sees all writes that preceded the successful try_claim().
 class Claim {
  public:
   enum Winner : std::uint32_t { kNobody, kNotifier, kClock, kStop };
@@ -87,12 +87,12 @@ class Claim {
 // Creates a runnable fiber. The fiber is added to the queue of the calling worker or, if the caller
 // is a plain thread, to the inject queue of the current runtime. Never parks. Throws
 // std::system_error (Errc::no_runtime, too_many_fibers, invalid_stack_size) or std::bad_alloc;
-// `task` is then unchanged.
+// `task` is then unchanged, unless options.name is set. A pinned fiber goes to its worker's queue.
 void spawn(Task&& task);
 void spawn(Task&& task, const SpawnOptions& options);
 
 // Creates a fiber that is parked before its first step: wake() starts it. The caller must arrange
-// exactly one wake() of this fiber. Never parks. Throws what spawn() throws.
+// for exactly one wake() of this fiber. Never parks. Throws what spawn() throws.
 [[nodiscard]] Waker spawn_parked(Task&& task, WaitReason reason);
 
 // Returns the calling fiber or plain thread.
@@ -112,11 +112,11 @@ Claim::Winner park_until(After after, WaitReason reason, Deadline deadline, Clai
 void sleep_until(Deadline deadline) noexcept;
 
 // Runs a fiber to its end on the caller's stack, so that the caller need not park to wait for it.
-// Takes a fiber whose Task::join_target() is `target`, which was recently spawned on this worker
-// and has not started. During the run, the caller is the fiber's parent, and counts as waiting for
-// `reason`. Returns false if it cannot run such a fiber, or if the caller should park so that other
-// fibers run. A parent cannot continue until its child has ended. Therefore, only a wait without a
-// deadline may call this function, and only if it waits for every fiber of the target.
+// That fiber's Task::join_target() is `target`. It was recently spawned on this worker, and has not
+// started. During the run, the caller is the fiber's parent, and counts as waiting for `reason`.
+// Returns false if no such fiber can run here, or if the caller should park to let others run. The
+// caller cannot continue until the fiber has ended. Therefore, only a wait without a deadline may
+// call this function, and only if it waits for every fiber of the target.
 bool run_in_place(const void* target, WaitReason reason) noexcept;
 
 // Makes a parked fiber or thread runnable. Wakers must call it exactly once per park. Any thread

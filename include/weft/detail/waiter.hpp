@@ -12,8 +12,8 @@
 
 namespace weft::detail {
 
-// Represents one wait. It lives on the stack of the waiting caller; the list's lock guards it.
-// Unchecked: the lock analysis would need a reference to that lock in each Waiter.
+// Represents one wait. It is usually on the stack of the waiting caller; the list's lock guards it.
+// Not annotated, because the lock analysis would need the list's lock in each Waiter.
 struct Waiter {
   Waiter* next = nullptr;
   Waiter* previous = nullptr;
@@ -136,8 +136,8 @@ void wait_in(List& list, SpinLock& lock, Waiter& waiter, WaitReason reason) noex
   park(unlock_after(lock), reason);
 }
 
-// Implements wait_in_until() for an `until` that may end the wait. It is not inlined, so that waits
-// that `until` cannot end stay fast.
+// Implements wait_in_until() for an `until` that may end the wait. Not inlined, so that waits
+// without a limit stay fast.
 template <class List>
 [[nodiscard, gnu::noinline]] Claim::Winner wait_in_bounded(List& list, SpinLock& lock,
                                                            Waiter& waiter, WaitReason reason,

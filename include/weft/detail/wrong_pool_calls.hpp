@@ -21,7 +21,7 @@ template <class F>
 concept WrongForPool = !PoolCallable<F>;
 
 // Has an overload for each function of FiberPool and PoolSet that takes a callable. Both classes
-// add these overloads to their own overloads through using-declarations.
+// add the overloads of their own functions through using-declarations.
 class WrongPoolCalls {
  public:
   template <WrongForPool F>

@@ -13,7 +13,7 @@
 
 namespace weft::dns {
 
-// If one of the first three options is not set, /etc/resolv.conf or the default of c-ares applies.
+// If unset, the first three options come from $RES_OPTIONS, /etc/resolv.conf or c-ares.
 struct ResolverOptions {
   // The name servers, in the order in which they are tried.
   std::vector<net::Address> servers = {};
@@ -22,16 +22,16 @@ struct ResolverOptions {
   // The number of attempts at each server before the lookup fails with EAI_AGAIN.
   int attempts = 0;
   // How long a lookup waits for IPv4 addresses after IPv6 addresses have arrived, or the reverse.
-  // RFC 8305 suggests 50 ms. Meanwhile, dial() already tries the first addresses.
+  // RFC 8305 suggests 50 ms. After the delay, dial() connects while it looks up the other family.
   std::chrono::nanoseconds resolution_delay = std::chrono::milliseconds(50);
 };
 
-// Queries name servers with c-ares. Only the calling fiber waits, and no thread blocks. Therefore,
-// no thread pool limits the number of queries, and a cancelled query ends at once. The fiber reads
-// /etc/hosts first. Only net::Resolver uses the other sources of the system's resolver (mDNS, LDAP,
-// systemd's containers).
+// Queries name servers with c-ares. Only the caller waits, and a fiber blocks no thread. Therefore,
+// no thread pool limits the number of queries, and a cancelled query ends at once. Before a query,
+// the call reads /etc/hosts on the caller's thread. Only net::Resolver uses the other sources of
+// the system's resolver (mDNS, LDAP, systemd's containers).
 // Context: fibers and plain threads of a runtime; resolve() and resolve_rest() park.
-// Errors: the same as for AnyResolver::resolve(); Errc::no_runtime; system errors.
+// Errors: Errc::no_runtime; the errors of AnyResolver::resolve() except Errc::full.
 // Throws: std::bad_alloc.
 class Resolver final : public net::AnyResolver {
  public:

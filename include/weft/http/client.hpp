@@ -26,14 +26,13 @@ namespace weft::http {
 class CookieJar;  // Defined in <weft/http/cookie_jar.hpp>.
 
 struct ClientOptions {
-  // The maximum number of connections per host and port, idle or in use; further calls wait.
+  // The maximum number of idle and used connections per scheme, host and port; further calls wait.
   std::size_t max_per_host = 16;
   // A connection that has been idle for this long is closed.
   std::chrono::nanoseconds idle = std::chrono::seconds(30);
-  // The time limit for name resolution, connecting and the handshake in total.
+  // The time limit for name resolution, connecting, a proxy's tunnel and the handshake in total.
   std::chrono::nanoseconds connect = std::chrono::seconds(10);
-  // How long a call with "Expect: 100-continue" waits for the server before it sends the body;
-  // kNever: no limit.
+  // How long a call with "Expect: 100-continue" waits before it sends the body; kNever: no limit.
   std::chrono::nanoseconds continue_wait = std::chrono::seconds(1);
   // The size limit for all heads of a response (100, 103, final) together, and for its trailers.
   std::size_t head_bytes = 64 * 1024;
@@ -41,14 +40,14 @@ struct ClientOptions {
   std::size_t headers = 128;
   // The maximum number of bytes that Reply::read_all() returns.
   std::uint64_t body_bytes = 64 * 1024 * 1024;
-  // If true, the client decompresses gzip bodies, and requests them unless the call has
-  // Accept-Encoding or Range. Headers stay unchanged; body_bytes limits the decompressed size.
+  // If true, the client decompresses gzip bodies, except in 206 responses, and requests gzip unless
+  // the call has an Accept-Encoding or Range header. body_bytes counts decompressed bytes.
   bool decompress = false;
   // The maximum number of redirects that a call follows. With 0, send() returns each redirect.
   std::size_t max_redirects = 10;
   // For https, use tls::client_layer(context). If empty, https calls fail with Errc::unsupported.
   ClientLayer secure = {};
-  // If set, the client connects to this address; if empty, it connects to the URL's host by TCP.
+  // If set, the client connects to this address, not to the URL's host. Forbidden with `proxy`.
   std::optional<net::UnixAddress> unix_socket = {};
   // The URL of a proxy, such as "http://127.0.0.1:3128". For https, the client opens a tunnel.
   std::string proxy = {};
@@ -63,14 +62,14 @@ struct ClientOptions {
 
 // Describes the request for Client::send().
 struct Call {
-  // CONNECT's target is the Host header if set, else the URL. If the hosts differ, Host needs a
-  // port. CONNECT has no body and follows no redirect. After 2xx, its connection is not reused.
+  // A CONNECT call asks for a tunnel to the URL's host, or to another host and port in the Host
+  // header. It has no body and follows no redirect. After status 2xx, its connection is not reused.
   std::string method = "GET";
   std::string url;
   // A Connection, Content-Length or Transfer-Encoding header makes the call fail as malformed. A
   // Cookie header replaces the jar's cookies, and a Host header replaces the URL's host. A redirect
   // to another origin drops both. With "Expect: 100-continue", the client sends no body if a final
-  // response arrives first.
+  // response arrives first. After 417, it retries without that header, unless body_source is set.
   std::vector<std::pair<std::string, std::string>> headers = {};
   std::string body = {};
   // If set, replaces `body`: the function writes each chunk into its argument, and ends the body
@@ -102,8 +101,8 @@ class Reply {
   [[nodiscard]] std::optional<std::string_view> header(std::string_view name) const noexcept;
   // Returns the URL from which the response came, after all redirects.
   [[nodiscard]] const Url& url() const noexcept;
-  // Returns the body's size if the head contains it and the body is not decompressed; after HEAD or
-  // 304, returns the size of the unsent body.
+  // Returns the value of Content-Length, or nothing if it is absent or the body is decompressed.
+  // After HEAD or 304, the value is the size of the unsent body; after 204, it is 0.
   [[nodiscard]] std::optional<std::uint64_t> content_length() const noexcept;
 
   // Returns whether read_some() decompresses the body (ClientOptions::decompress). If so,
@@ -112,14 +111,15 @@ class Reply {
 
   // Reads at least one byte of the body. weft::Errc::end_of_stream reports the end of the body. The
   // caller may repeat a call that failed with weft::Errc::timed_out or cancelled.
-  // Errors: weft::Errc as above; codes of ErrorKind::malformed (malformed_coding: the body cannot
-  // be decompressed); unexpected_end, head_too_large (trailers); the errors of the stream.
+  // Errors: weft::Errc::end_of_stream, timed_out, cancelled; codes of ErrorKind::malformed
+  // (malformed_coding: the body cannot be decompressed); unexpected_end, head_too_large (trailers);
+  // std::errc::not_enough_memory; the errors of the layer and the stream.
   net::Result<std::size_t> read_some(std::span<std::byte> buffer,
                                      const Until& until = Until::ambient());
-  // Reads the body to its end. After an error, `value` has the bytes read so far.
-  // Errors: the errors of read_some(), and Errc::body_too_large.
+  // Reads the body to its end. After an error, `value` is the start of the body.
+  // Errors: the errors of read_some() except weft::Errc::end_of_stream; Errc::body_too_large.
   net::Result<std::string> read_all(const Until& until = Until::ambient());
-  // Returns the headers after the last chunk; empty until the body has been read to its end.
+  // Returns the trailers (headers after the body); empty until the body has been read to its end.
   [[nodiscard]] std::span<const Header> trailers() const noexcept;
 
   class State;  // State and the next two functions are for the library only.
@@ -143,14 +143,14 @@ class ClientCore;
 
 // Sends requests over connections that it keeps for reuse. The client does not cache responses.
 // Context: fibers and plain threads of one runtime; send() and get() park.
-// Throws: std::bad_alloc; send() and get() also throw whatever go() throws.
+// Throws: std::bad_alloc; send() and get() also throw whatever go() and body_source throw.
 // Lifetime: the client must not outlive the runtime.
 class Client {
  public:
   // Makes a client, which opens no connection yet.
   // Throws: std::invalid_argument, which names the invalid option; std::bad_alloc.
   explicit Client(ClientOptions options = {});
-  // Closes idle connections. Replies may outlive the client.
+  // Closes idle connections, except to hosts with unread replies. Replies may outlive the client.
   ~Client();
   // The parameter is not const, because g++ would otherwise reject Client({}) as ambiguous.
   Client(Client&) = delete;
@@ -163,10 +163,10 @@ class Client {
   // changes. It returns a redirect that it cannot follow, such as one from https to http. If the
   // server closed a reused connection, send() repeats GET, HEAD, PUT, DELETE, OPTIONS and TRACE.
   // Errors: weft::Errc::timed_out, cancelled; codes of ErrorKind::malformed; Errc::unsupported,
-  // unexpected_end, head_too_large, too_many_redirects, refused_by_proxy; the errors of dial(), the
-  // layer and the stream.
+  // unsupported_version, unsupported_coding, unexpected_end, head_too_large, too_many_redirects,
+  // refused_by_proxy; the errors of dial(), the layer, the stream and body_source.
   net::Result<Reply> send(const Call& call, const Until& until = Until::ambient());
-  // Calls send() with a GET request for `url` that has no extra headers.
+  // Calls send() with a GET request for `url`, without extra headers.
   net::Result<Reply> get(std::string url, const Until& until = Until::ambient()) {
     return send({.url = std::move(url)}, until);
   }

@@ -7,11 +7,11 @@
 
 namespace weft::http {
 
-// Configures ServerOptions::compression. If a client's Accept-Encoding permits it, the server
-// compresses responses of the listed `types` with gzip. If compression depends on the client, the
-// server adds `Vary: Accept-Encoding`, even to parts of files. It does not compress parts of files,
-// or responses with Content-Encoding, Content-Range or Cache-Control: no-transform. The ETag
-// becomes weak when a response is compressed. Each compression uses about 260 KiB of memory.
+// Configures ServerOptions::compression. If a client accepts gzip, the server compresses responses
+// of the listed `types`; Response::send() sends the shorter form. Parts of files, and responses
+// with Content-Encoding, Content-Range, a digest or Cache-Control: no-transform, are unchanged. The
+// server adds `Vary: Accept-Encoding` to responses that it compresses for some clients, and to
+// parts of compressible files. Compressed responses have weak ETags. Compressing one takes 260 KiB.
 struct Compression {
   // The server does not compress a body that is known to be smaller than this number of bytes.
   std::size_t min_bytes = 1024;

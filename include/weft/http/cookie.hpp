@@ -22,9 +22,9 @@ struct Cookie {
   std::string value;  // Visible ASCII without '"', ',', ';' and '\'; quotes around it are allowed.
   // The cookie is sent for this path and its subpaths. Empty: the directory of the request's path.
   std::string path = {};
-  // The domain that receives the cookie. Empty: the host that sets the cookie, without subdomains.
+  // The cookie is sent to this domain and its subdomains. Empty: only to the host that sets it.
   std::string domain = {};
-  // Zero deletes the cookie. Empty: the cookie ends with the browser's session.
+  // Zero or less deletes the cookie. Empty: the cookie ends with the browser's session.
   std::optional<std::chrono::seconds> max_age = {};
   bool secure = false;     // Sent over HTTPS only.
   bool http_only = false;  // Hidden from scripts.
@@ -41,7 +41,7 @@ struct CookieView {
 // Returns the value of a Set-Cookie header.
 // Context: any caller; does not park.
 // Throws: std::bad_alloc; std::invalid_argument if the name is not a token, the value breaks the
-// rules of Cookie::value, the path does not begin with '/', the path or domain contains a
+// rules of Cookie::value, a non-empty path does not begin with '/', the path or domain contains a
 // semicolon, a control or a non-ASCII character, or name and value together exceed 4096 bytes. It
 // also rejects cookies that browsers drop: `none` or `partitioned` without `secure`, and names with
 // the prefix __Secure- or __Host- without the attributes that the prefix requires.
@@ -52,8 +52,8 @@ struct CookieView {
 void add_cookie(Response& response, const Cookie& cookie);
 
 // Returns the cookies in the order of the request's headers, as views into these headers. Values
-// are neither decoded nor unquoted. If a client sends several cookies with the same name, the
-// cookie with the most specific path comes first.
+// are neither decoded nor unquoted. Of several cookies with the same name, browsers send the cookie
+// with the most specific path first. Omits cookies without a '='.
 // Context: the request's handler; does not park.
 // Throws: std::bad_alloc.
 [[nodiscard]] std::vector<CookieView> cookies(const Request& request);

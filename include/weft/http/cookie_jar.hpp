@@ -9,8 +9,8 @@
 
 namespace weft::http {
 
-// Each number must be at least 1. When the jar exceeds a limit, it drops an expired cookie or the
-// least recently used cookie.
+// Each number must be at least 1. When the jar or a domain exceeds its limit, it loses a cookie: an
+// expired one or, if none of its cookies has expired, the least recently used one.
 struct CookieJarOptions {
   std::size_t max_cookies = 3000;
   std::size_t max_per_domain = 50;
@@ -18,11 +18,11 @@ struct CookieJarOptions {
 
 // Keeps cookies and selects the cookies for a request. It follows the rules of RFC 6265bis for
 // domain, path, Secure, Max-Age, Expires and the prefixes __Secure- and __Host-. It ignores a
-// cookie whose name and value together exceed 4096 bytes. The jar differs from the RFC in three
-// ways. It has no list of public suffixes, so a host below "co.uk" can set cookies for all hosts
-// below "co.uk". The jar rejects only single-label domains, such as "com". SameSite and Partitioned
-// have no effect, because no web page sends the requests. The jar stores nothing on disk. A jar
-// works without a Client; `ClientOptions::cookies` connects it to a Client.
+// cookie whose name and value together exceed 4096 bytes. The jar differs from the RFC mainly in
+// three ways. It has no list of public suffixes, so a host below "co.uk" can set cookies for all
+// hosts below "co.uk". The jar rejects only single-label domains, such as "com". SameSite and
+// Partitioned have no effect, because no web page sends the requests. The jar stores nothing on
+// disk. A jar works without a Client; `ClientOptions::cookies` connects it to a Client.
 // Context: any number of fibers and plain threads; calls park only briefly.
 // Throws: std::bad_alloc.
 class CookieJar {

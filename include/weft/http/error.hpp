@@ -8,38 +8,38 @@ namespace weft::http {
 
 enum class Errc {
   // These codes and malformed_form compare equal to ErrorKind::malformed.
-  malformed_url = 1,  // The URL of a call is invalid.
-  malformed_call,     // A Call has a method or a header that must not be sent.
-  malformed_line,     // A line has a bare CR, a bare LF or a NUL, or continues on the next line.
-  malformed_start,    // The first line is not a request line, or not a status line.
-  malformed_target,   // The target is neither a path nor a URL.
-  malformed_host,     // The Host header is invalid, missing or repeated.
+  malformed_url = 1,  // A URL is invalid, for example the URL of a Call.
+  malformed_call,     // A Call or WebSocketCall has a method, header or body that must not be sent.
+  malformed_line,     // A line has a bare CR or LF or a NUL, is folded, or is a second blank line.
+  malformed_start,    // The first line is not a valid request line or status line.
+  malformed_target,   // The target is neither a valid path nor a valid URL.
+  malformed_host,     // The Host header is invalid, repeated or, in HTTP/1.1, missing.
   malformed_header,   // A name is not a token, or a value has control characters.
-  // Content-Length is not a number, is repeated, or is combined with Transfer-Encoding.
+  // Content-Length is invalid, occurs twice, or comes with Transfer-Encoding. In a response, it may
+  // occur twice with the same value.
   malformed_length,
-  malformed_coding,   // A Transfer-Encoding does not end with "chunked", or a gzip body is corrupt.
-  malformed_chunk,    // The size of a chunk, or the line end after its data, is invalid.
+  malformed_coding,   // Transfer-Encoding is invalid, repeated or in HTTP/1.0, or gzip is corrupt.
+  malformed_chunk,    // A size line is invalid or wastes bytes, or no line end follows the data.
   malformed_trailer,  // A line after the last chunk is invalid.
   truncated_head,     // The stream ended within a head.
-  // A WebSocket frame or message violates the protocol, or a text message is not UTF-8.
-  malformed_frame,
+  malformed_frame,    // A WebSocket frame or message violates the protocol, or text is not UTF-8.
 
   body_too_large,    // The body exceeds `body_bytes` of Limits, RequestLimits or ClientOptions.
-  head_too_large,    // The head or the trailers exceed a limit of Limits or ClientOptions.
-  target_too_large,  // The target exceeds Limits::target_bytes.
-  unexpected_end,    // The peer ended the stream before a message, or in the middle of a body.
-  already_started,   // The response head has been sent and cannot be changed.
-  wrong_length,      // The number of bytes written differs from Content-Length.
+  head_too_large,    // The head or trailers exceed a limit, such as one of Limits or ClientOptions.
+  target_too_large,  // The target exceeds Limits::target_bytes, or its line is too long.
+  unexpected_end,    // The stream ended before a response, within a body, or before a close frame.
+  already_started,   // The response has already begun or ended, or upgrade() has been called.
+  wrong_length,      // The body's size differs from Content-Length, or a file ended early.
   too_many_redirects,
-  unsupported,          // The scheme is unsupported, or the upgrade was refused or not requested.
+  unsupported,          // A scheme or call is unsupported, or an upgrade is refused or impossible.
   unsupported_version,  // The HTTP version is not 1.x.
   unsupported_method,   // The method is CONNECT, which weft's servers do not support.
   unsupported_coding,   // A Transfer-Encoding is not "chunked".
   unsupported_expectation,
 
   malformed_form,     // The parts of a form cannot be parsed.
-  form_too_large,     // The form exceeds FormLimits or MultipartLimits.
-  unsupported_form,   // The Content-Type of a body is not that of the expected form.
+  form_too_large,     // The form exceeds FormLimits or MultipartLimits, or a part is too large.
+  unsupported_form,   // The Content-Type is not that of the form, or has no valid boundary.
   message_too_large,  // The message exceeds `message_bytes` or `fragments` of WebSocketOptions.
   message_too_slow,   // The message took longer than WebSocketOptions::message.
   refused_by_proxy,   // The proxy in ClientOptions refused to open a tunnel to the server.
@@ -47,7 +47,7 @@ enum class Errc {
 
 // Names a property that several values of Errc share.
 enum class ErrorKind {
-  malformed = 1,  // The peer violates HTTP/1.1, or the call would violate it.
+  malformed = 1,  // A message or an argument violates the rules of HTTP, WebSocket or forms.
 };
 
 // Returns the category of Errc, named "weft-http". The category lives as long as the process.

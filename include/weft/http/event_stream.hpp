@@ -19,7 +19,7 @@ struct ServerEvent {
   std::optional<std::string_view> data = {};
   // The type that a page listens for. Empty: "message".
   std::string_view event = {};
-  // The client sends the last id when it connects again. Empty text: the client discards its id.
+  // The client sends the last id when it connects again. An empty id makes it forget the last id.
   std::optional<std::string_view> id = {};
   // How long the client waits before it connects again.
   std::optional<std::chrono::milliseconds> retry = {};
@@ -38,8 +38,8 @@ struct ServerEvent {
 //   }
 //
 // Context: one caller at a time, in the request's handler; send() and comment() park.
-// Errors: the errors of Response::write(); weft::Errc::cancelled after a disconnect or the server's
-// grace period; timed_out after Limits::request; end_of_stream for HEAD. An error is permanent.
+// Errors: as for Response::write(); weft::Errc::cancelled if the client disconnects or the grace
+// period ends; timed_out after Limits::request; end_of_stream for HEAD. Errors are permanent.
 // Throws: std::bad_alloc; the constructor also throws what Request::context() throws.
 class EventStream {
  public:

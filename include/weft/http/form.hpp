@@ -37,8 +37,8 @@ struct FormLimits {
                                                              const FormLimits& limits = {});
 // Reads the body of a request with Content-Type: application/x-www-form-urlencoded.
 // Context: the request's handler; parks.
-// Errors: Errc::unsupported_form for another type; form_too_large; errors of Request::read_some().
-// Throws: std::bad_alloc.
+// Errors: Errc::unsupported_form for other types; form_too_large; errors of Request::read_some().
+// Throws: std::bad_alloc; whatever Request::read_some() throws.
 [[nodiscard]] net::Result<std::vector<FormField>> read_form(Request& request,
                                                             const FormLimits& limits = {});
 
@@ -51,7 +51,7 @@ struct MultipartLimits {
   std::uint64_t total_bytes = ~std::uint64_t{0};  // The whole form, with boundaries and headers.
 };
 
-// Reads multipart/form-data part by part. The buffer takes about 8 KiB, however large the form is:
+// Reads multipart/form-data part by part, with a buffer of at most about 8 KiB + header_bytes:
 //
 //   Multipart form(request);
 //   while (form.next()) {
@@ -63,9 +63,9 @@ struct MultipartLimits {
 //   }
 //   if (form.next() != weft::Errc::end_of_stream) response.set_status(400);
 //
-// After an error, all calls return the same error.
+// After an error, next() and read_some() return the same error.
 // Context: one fiber at a time; calls that return a net::Result park.
-// Throws: std::bad_alloc.
+// Throws: std::bad_alloc; reads also throw whatever the source or Request::read_some() throws.
 class Multipart {
  public:
   // Returns the next bytes of a body, or weft::Errc::end_of_stream.
@@ -81,8 +81,8 @@ class Multipart {
   Multipart& operator=(const Multipart&) = delete;
 
   // Skips the rest of the current part, and moves to the next part.
-  // Errors: weft::Errc::end_of_stream at the end of the body; Errc::unsupported_form for another
-  // Content-Type; malformed_form; form_too_large; errors of the source.
+  // Errors: weft::Errc::end_of_stream at the end of the body; Errc::unsupported_form if the
+  // Content-Type is wrong or has no boundary; malformed_form; form_too_large; errors of the source.
   [[nodiscard]] net::Result<void> next();
   // Returns the field's name, as the client sent it.
   [[nodiscard]] const std::string& name() const noexcept;

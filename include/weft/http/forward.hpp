@@ -17,13 +17,13 @@ struct ForwardOptions {
   // The scheme by which clients reach the proxy, for X-Forwarded-Proto and Forwarded. If empty,
   // the scheme of the client's connection is used.
   std::string scheme = {};
-  // If true, the client is a trusted proxy. Its X-Forwarded-For, X-Forwarded-Host,
-  // X-Forwarded-Proto and Forwarded are kept, and an entry is appended to X-Forwarded-For and
-  // Forwarded. If false, these headers are replaced, except the headers for which the server trusts
-  // the client (Request::trusted_headers()).
+  // If true, the client is a trusted proxy. The headers Forwarded and X-Forwarded-For, -Host and
+  // -Proto of its request are kept, and an entry is appended to X-Forwarded-For and Forwarded. If
+  // false, these headers are replaced, except the headers for which the server trusts the client
+  // (Request::trusted_headers()).
   bool trusts_client = false;
-  // The layer for upgrades at an https origin: tls::client_layer(context). If empty, an upgrade at
-  // an https origin fails with Errc::unsupported.
+  // The layer for upgraded connections to https origins, such as tls::client_layer(context).
+  // If it is empty, an upgrade at an https origin fails with Errc::unsupported.
   ClientLayer secure = {};
 };
 
@@ -46,10 +46,10 @@ struct ForwardOptions {
 // Sends a reply as the response: its status, its end-to-end headers except Date, and its body as
 // it arrives. A body whose size is known to be at most 16 KiB is read completely before the
 // response starts. For a decompressed body, the headers that describe the compressed bytes are left
-// out, and the ETag becomes weak. If the reply ends early, the response ends early, too.
+// out, and the ETag becomes weak. If the reply fails, a response that has started ends early.
 // Context: the request's handler; parks.
 // Errors: errors of Reply::read_some() and Response::write(); malformed_start for a status > 599.
-// While Response::started() is false, no status or header is set, so the handler can still respond.
+// While Response::started() is false, the response is unchanged, and the handler can still respond.
 // Throws: std::bad_alloc.
 net::Result<void> forward_reply(Reply& reply, Response& response,
                                 const Until& until = Until::ambient());
@@ -59,14 +59,14 @@ net::Result<void> forward_reply(Reply& reply, Response& response,
 // Context: the request's handler; does not park.
 [[nodiscard]] bool asks_for_upgrade(const Request& request) noexcept;
 // Forwards an upgrade request to `origin`, on a separate connection. After 101, relays bytes in
-// both directions until both ends have closed or the server stops. Passes on any other final
-// response as forward_reply() does. `until` limits the wait for the response.
+// both directions until both ends have closed, one end fails or the server stops. Passes on any
+// other final response as it arrives. `until` limits the call, but not the relay.
 // Context: the request's handler; parks.
 // Errors: Errc::unsupported if asks_for_upgrade() is false or the options do not support the
 // scheme; already_started, head_too_large, unexpected_end, unsupported_version, unsupported_coding,
 // codes of ErrorKind::malformed; errors of net::dial(), the layer and the stream. The handler can
 // respond if Response::started() is false.
-// Throws: std::bad_alloc; the relay also throws whatever spawn() throws.
+// Throws: std::bad_alloc; the call and the relay also throw whatever spawn() throws.
 [[nodiscard]] net::Result<void> forward_upgrade(Request& request, Response& response,
                                                 std::string_view origin,
                                                 const ForwardOptions& options = {},

@@ -17,13 +17,13 @@ namespace weft::http {
 // "*." stands for exactly one label, as in certificates: "*.example.org" matches "a.example.org",
 // but neither "example.org" nor "b.a.example.org". A name without "*." takes precedence. The
 // comparison ignores case, port and a final dot, and accepts any notation of an IPv6 address. A
-// request for an unknown host, or without a host (HTTP/1.0), goes to the handler that otherwise()
-// set; without one, the response is 421. The handlers may be Routers. Copies share their hosts.
-// tls::ServerOptions::more_certificates contains the hosts' certificates.
-// Context: once a server uses the object, any number of fibers; a call parks if the handler does.
+// request for an unknown host, or without a host, goes to the handler passed to otherwise(), or
+// gets response 421 if otherwise() was not called. The handlers may be Routers. Copies share their
+// hosts. tls::ServerOptions::more_certificates contains the hosts' certificates.
+// Context: once a server uses the object, any number of fibers; a call may park.
 // Before that, one caller at a time may add hosts; adding does not park.
 // Throws: std::bad_alloc. Calls that add a handler also throw std::invalid_argument if the handler
-// is empty, or if the host already has a handler.
+// is empty, or if the host or otherwise() already has a handler.
 class Hosts {
  public:
   // Makes a table without hosts.

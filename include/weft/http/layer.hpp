@@ -26,7 +26,7 @@ class Layer {
   virtual net::Result<std::size_t> read_some(std::span<std::byte> buffer, const Until& until) = 0;
   // Returns true if the layer may hold bytes that it has already taken from the stream.
   [[nodiscard]] virtual bool may_have_read_ahead() const { return true; }
-  // Writes all of `data`. After an error, `value` bytes have been written.
+  // Writes all of `data`. After an error, the `value` of the result is the number of written bytes.
   virtual net::Result<std::size_t> write_all(std::span<const std::byte> data,
                                              const Until& until) = 0;
   // Returns the data for Request::tls(); empty if the layer is not TLS.

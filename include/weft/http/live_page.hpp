@@ -19,7 +19,7 @@ namespace weft::http {
 // Mounts the page of <weft/live_page.hpp> at `prefix`, such as "/debug/weft", which must not end in
 // a slash. The page itself is at prefix + "/". Requests that only read the current state are served
 // one at a time. A recording ends early if its client disconnects.
-// Context: the caller that adds the routes; does not park.
+// Context: the caller that adds routes to `router`; does not park.
 // Throws: whatever Router::route() throws.
 inline void mount_live_page(Router& router, const std::string& prefix,
                             live::Readers readers = live::Readers::this_machine) {
@@ -57,8 +57,8 @@ struct LivePageOptions {
 //   auto listening = net::TcpListener::listen(net::Address::loopback_v4(live::kPort));
 //   go([&] { (void)http::serve_live_page(listening.value); });
 //
-// Context: fibers and plain threads; parks until the listener is closed or options.stop reports a
-// stop request.
+// Context: fibers and plain threads; parks until the listener is closed or fails, or until a stop
+// is requested through options.stop and a grace period of at most 1 s is over.
 // Errors, Throws: the same as for Server::serve() and the constructor of Server.
 inline net::Result<void> serve_live_page(net::TcpListener& listener,
                                          const LivePageOptions& options = {}) {

@@ -23,7 +23,7 @@ class Router;
 
 // Lets a handler access a request. The object and returned views are valid until the handler ends.
 // Context: one fiber at a time; reads of the body park.
-// Throws: std::bad_alloc; context(), and later reads of the body, also throw what go() throws.
+// Throws: std::bad_alloc; context() and all later reads of the body also throw what go() throws.
 class Request {
  public:
   // Makes a Request that refers to the server's exchange.
@@ -31,7 +31,7 @@ class Request {
   Request(const Request&) = delete;
   Request& operator=(const Request&) = delete;
 
-  // Returns the method, such as "GET", in the case that the client used.
+  // Returns the method, such as "GET", exactly as the client sent it.
   [[nodiscard]] std::string_view method() const noexcept;
   // Returns the target as requested: "/a%20b?c=d", "http://host/a%20b?c=d" or "*".
   [[nodiscard]] std::string_view target() const noexcept;
@@ -41,7 +41,7 @@ class Request {
   [[nodiscard]] std::string_view query() const noexcept;
   // Returns the first value of `name` in the query, decoded.
   [[nodiscard]] std::optional<std::string> query_value(std::string_view name) const;
-  // Returns the decoded values of all parameters `name` in the query, in order of appearance.
+  // Returns the decoded values of all query parameters called `name`, in order of appearance.
   [[nodiscard]] std::vector<std::string> query_values(std::string_view name) const;
   // Returns 1 for HTTP/1.1 and later 1.x versions, and 0 for HTTP/1.0.
   [[nodiscard]] int minor_version() const noexcept;
@@ -50,7 +50,7 @@ class Request {
   [[nodiscard]] std::span<const Header> headers() const noexcept;
   // Returns the value of the first header with this name.
   [[nodiscard]] std::optional<std::string_view> header(std::string_view name) const noexcept;
-  // Returns the target's host, or else the Host header's host; possibly empty in HTTP/1.0.
+  // Returns the host and any port, from the target or else from the Host header; possibly empty.
   [[nodiscard]] std::string_view host() const noexcept;
 
   // Returns the decoded part of the path that matched `{name}`; empty without such a parameter.
@@ -68,7 +68,7 @@ class Request {
   // Reads at least one byte of the body. If the client waits for "100 Continue" and no response has
   // begun, sends 100 first. weft::Errc::end_of_stream reports the end of the body. Any other error
   // closes the connection; unless the handler responds, the client gets 400, 408, 413 or 431.
-  // Errors: the codes of http::Errc; weft::Errc::timed_out (Limits::body); system errors.
+  // Errors: the codes of http::Errc; weft::Errc::timed_out (Limits::body); errors of the stream.
   net::Result<std::size_t> read_some(std::span<std::byte> buffer);
   // Reads the whole body, at most Limits::body_bytes. After an error, `value` contains the bytes
   // that were read before it.
@@ -81,25 +81,25 @@ class Request {
   // a context exists already, later calls to context() return a child with the new time limit.
   void set_limits(const RequestLimits& limits);
 
-  // Returns the context (context.hpp) of this request, in which the request's handler runs.
-  // It ends with Errc::timed_out when Limits::request has passed since the end of the head. It ends
-  // with Errc::cancelled if the client disconnects or the server's grace period ends. The first
-  // call creates the context. The server detects a disconnect once the body has been read; until
-  // then, reads report it.
+  // Returns the context (context.hpp) of this request, in which the request's handler runs. It ends
+  // with Errc::timed_out when Limits::request has passed since the end of the head. It ends with
+  // Errc::cancelled if the client disconnects or the server's grace period ends. The first use
+  // creates the context. A client that shuts down its sending side counts as disconnected. Until
+  // the body has been read, only reads report a disconnect.
   [[nodiscard]] Context& context();
 
-  // Returns the client's address that trusted proxies report (ServerOptions::trusted_proxies), or
+  // Returns the client's address as trusted proxies report it (ServerOptions::trusted_proxies), or
   // else peer_address(). The port is 0 if the proxies report no port.
-  // Errors: errors of peer_address(); std::errc::address_not_available if a proxy names no client.
+  // Errors: errors of peer_address(); address_not_available if a proxy reports no IP address.
   [[nodiscard]] net::Result<net::Address> client_address() const;
-  // Returns the scheme of the client's request, "http" or "https": the scheme that trusted proxies
-  // report, or else the connection's scheme.
+  // Returns the scheme of the client's request, "http" or "https": the scheme that a trusted
+  // proxy or a PROXY header reports, or else the connection's scheme.
   [[nodiscard]] std::string_view scheme() const;
-  // Returns which forwarding headers the peer has written, if the peer is a trusted proxy.
+  // Returns TrustedProxies::headers if the peer is a trusted proxy; otherwise, returns nothing.
   [[nodiscard]] std::optional<ForwardingHeaders> trusted_headers() const noexcept;
   // Returns the peer's address; the peer may be a proxy. If a PROXY header
   // (ServerOptions::proxy_protocol) contains a source address, returns that address instead.
-  // Errors: std::errc::address_family_not_supported for a Unix socket; system errors.
+  // Errors: address_family_not_supported for a Unix socket; weft::Errc::closed; system errors.
   [[nodiscard]] net::Result<net::Address> peer_address() const noexcept;
   // Returns the connection's TLS data, with the client's certificate if the client has sent one;
   // empty for a plain connection. Each call makes a copy.

@@ -22,8 +22,8 @@ class Exchange;
 
 // Holds the connection that upgrade() passes to `talk`. Use either the data members or the
 // functions, not both: read_some() takes bytes from `early`. asio::SyncStream uses the functions.
-// Context: the talk; one caller may read and one may write at a time; reads and writes park.
-// Errors: as for net::TcpStream.
+// Context: the callable `talk`; one caller may read while another writes; reads and writes park.
+// Errors: errors of net::TcpStream and of the layer.
 // Throws: std::bad_alloc.
 struct Upgraded {
   net::TcpStream& stream;
@@ -31,7 +31,7 @@ struct Upgraded {
   std::string_view early;
   // The layer on the stream; if there is one, read and write through the layer. Null: no layer.
   Layer* layer = nullptr;
-  // When the server stops, it asks the talk to end, and closes the stream after the grace period.
+  // When the server stops, this token reports it; the stream is closed after the grace period.
   std::stop_token stop = {};
 
   // Reads at least one byte. Takes the bytes of `early` first, then reads the layer or the stream.
@@ -57,9 +57,9 @@ using Talk = weft::detail::SharedFunction<net::Next(Upgraded)>;
 
 // Sends the response to a request. Call send() with the whole body, or write() with its parts.
 // Without a Content-Length, write() sends each part as a chunk; for HTTP/1.0, a close ends the
-// body. If the handler calls neither function, the response consists of its head only. The status
-// is 500 if a Content-Length announced a body, and 503 if no status was set and the request's
-// context has ended. An exception aborts a partly sent response, and closes its connection.
+// body. If the handler sends nothing, the response has no body, unless the server reports an error:
+// a failed read of the request's body; 500 if a Content-Length announced a body; 503 if no status
+// was set and the request's context has ended. An exception aborts a partly sent response.
 // Context: one fiber at a time; send() and writes park.
 // Throws: std::bad_alloc.
 class Response {
@@ -69,7 +69,7 @@ class Response {
   Response(const Response&) = delete;
   Response& operator=(const Response&) = delete;
 
-  // Sets the status, 200 to 599; the default is 200. No setter has an effect once the head is sent.
+  // Sets the status if it is 200 to 599; default: 200. No setter works once the head is sent.
   void set_status(int status) noexcept;
   // Returns the status.
   [[nodiscard]] int status() const noexcept;
@@ -85,34 +85,34 @@ class Response {
   // Closes the connection after this response.
   void close_after() noexcept;
 
-  // Sends the whole response; parks until the kernel has taken it. The response to a HEAD request
-  // contains only the body's size.
-  // Errors: Errc::already_started; Errc::wrong_length, with nothing sent, if Content-Length is not
-  // the body's size; stream errors.
+  // Sends the whole response; parks until the kernel has taken it. Drops the body for 204, 205 and
+  // 304, and for HEAD requests, whose response usually contains the body's size.
+  // Errors: Errc::already_started; stream errors; Errc::wrong_length if Content-Length is not the
+  // body's size, in which case nothing is sent.
   net::Result<void> send(std::string_view body);
   // Sends part of the body; parks until the kernel has taken it.
-  // Errors: Errc::already_started after send(); wrong_length beyond Content-Length; stream errors.
+  // Errors: already_started after send(), upgrade(); wrong_length for excess bytes; stream errors.
   net::Result<void> write(std::string_view part);
   net::Result<void> write(std::span<const std::byte> part);
   // Sends `size` bytes of a file from `offset`; parks until the kernel has taken them. The caller
   // owns the descriptor. If the file cannot be read, the response is aborted.
   // Errors: errors of write() and of the file; Errc::wrong_length if the file ends early.
   net::Result<void> write_file(int descriptor, std::uint64_t offset, std::uint64_t size);
-  // Aborts a response that has begun, as an exception does; the client can detect this. Has no
-  // effect before the head is sent.
+  // Aborts a response after its first write; the client can detect this. Has no effect before then.
   void break_off() noexcept;
   // Returns whether the head has been sent.
   [[nodiscard]] bool started() const noexcept;
 
   // Answers with 101, the added headers and `Upgrade: <protocol>`. After the handler, the
   // connection's fiber calls `talk` with the connection, which closes when `talk` returns. If
-  // `protocol` is empty, nothing is sent, and `talk` must answer, as Beast's WebSocket does.
-  // Errors: Errc::already_started; unsupported if no upgrade was requested or the body is unread.
+  // `protocol` is empty, nothing is sent; `talk` must send the response, as Beast's WebSocket does.
+  // Errors: Errc::already_started; unsupported if the client did not ask for an upgrade, the body
+  // is unread, `talk` is empty, or `protocol` has control characters.
   net::Result<void> upgrade(std::string_view protocol,
                             weft::detail::SharedFunction<void(Upgraded)> talk);
   // Works like upgrade() above, for a `talk` that returns a net::Next. After `talk` returns
   // Next::idle, the connection has no running fiber and no stack, and Limits::idle does not close
-  // it. The server calls `talk` again when there is data to read, and one last time when the server
+  // it. The server calls `talk` again when a read would not wait, and one last time when the server
   // stops. `talk` must process `early` and its own buffers before it returns Next::idle.
   template <class T>
   requires std::same_as<std::invoke_result_t<T&, Upgraded>, net::Next> net::Result<void> upgrade(
@@ -126,7 +126,7 @@ class Response {
   Exchange& exchange_;
 };
 
-// Returns the name of a status, such as "Not Found" for 404; "Unknown" if there is no name.
+// Returns the name of a common status, such as "Not Found" for 404; "Unknown" for other statuses.
 // Context: plain value.
 [[nodiscard]] std::string_view reason_phrase(int status) noexcept;
 

@@ -19,8 +19,8 @@ namespace weft::http {
 
 // Configures the requests that check whether a server is working.
 struct HealthCheck {
-  // Within `wait`, a GET request for this target, such as "/health", must return a status below 400
-  // and a body of at most 64 KiB. Empty: no checks.
+  // The server must answer a GET request for this target, such as "/health", with a status below
+  // 400 and a body of at most 64 KiB. Empty: no checks.
   std::string target = {};
   // The time between two checks of a server.
   std::chrono::nanoseconds every = std::chrono::seconds(5);
@@ -40,7 +40,7 @@ struct ReverseProxyOptions {
   // response. The timer stops while the proxy reads a part of the client's body, and then restarts
   // from zero. Upgrades have the same limit. kNever: no limit.
   std::chrono::nanoseconds answer = std::chrono::minutes(1);
-  // For this time after a failed attempt, the proxy prefers servers that have not failed.
+  // How long the proxy prefers other servers after an attempt with one server has failed.
   std::chrono::nanoseconds rest = std::chrono::seconds(5);
   // Configures the checks of all servers. After a failed check of a server, the proxy prefers
   // servers that passed their last checks and had no failed attempt within `rest`.
@@ -53,25 +53,25 @@ struct ReverseProxyOptions {
 struct OriginStats {
   std::string origin;
   bool is_healthy = true;      // The last check succeeded, or there was no check.
-  bool rests = false;          // An attempt failed less than ReverseProxyOptions::rest ago.
+  bool rests = false;          // The latest failure was less than ReverseProxyOptions::rest ago.
   std::size_t running = 0;     // Requests being forwarded, not counting upgraded connections.
   std::uint64_t requests = 0;  // Attempts so far.
   std::uint64_t failures = 0;  // Failed attempts that indicate a server fault.
 };
 
-// Forwards each request to the healthy server with the fewest running requests, and streams bodies
-// both ways. Relays upgrades, such as WebSockets. After a failure, it tries the other servers,
-// unless it has read part of the body or the response is malformed. If the server has not refused
-// the connection, it tries again only with an idempotent method (GET, HEAD, OPTIONS, TRACE, PUT,
-// DELETE). It answers with 502 if all attempts fail, and with 504 if the last attempt took too
-// long. It never repeats a request that a server has answered completely, whatever the status.
+// Forwards each request to the preferred server with the fewest running requests; streams bodies.
+// Relays upgrades, such as WebSockets. After a failure, the proxy tries the other servers, unless
+// it has read part of the body, the response has begun, the client has left, or a message is
+// malformed. Unless the server refused the connection, the proxy retries only idempotent requests
+// (GET, HEAD, OPTIONS, TRACE, PUT, DELETE). It answers with 502 if all attempts fail, and with 504
+// if the last one took too long. It never repeats a request after a full response of any status.
 //
 //   ReverseProxy proxy({.origins = {"http://127.0.0.1:9001", "http://127.0.0.1:9002"}});
 //
 // Pass `std::ref(proxy)` as the Handler of a Server, whose max_running or pool limits the running
 // requests. ClientOptions::max_per_host should be at least this limit.
 // Context: any number of fibers; calls and the destructor park.
-// Throws: std::bad_alloc.
+// Throws: std::bad_alloc; forwarding also throws whatever go() and `on_error` throw.
 // Lifetime: the proxy must outlive its calls, and must not outlive the runtime.
 class ReverseProxy {
  public:

@@ -20,15 +20,15 @@ using Middleware = weft::detail::SharedFunction<void(Request&, Response&, const 
 //   router.use(log).get("/users/{id}", show_user).get("/files/{path...}", send_file);
 //   Server server(std::move(router));
 //
-// `{name}` matches a non-empty segment of a path, and `{name...}` matches all remaining segments,
-// if any. Among the routes of a method, a literal segment takes precedence over `{name}`, from left
-// to right. Segments are decoded before the comparison. The router answers an unknown path with
-// 404, and an unknown method with 405 and an Allow header. A HEAD request uses the GET handler if
-// there is no route for HEAD. The response to "OPTIONS *" is 204, with all methods in Allow. A
-// handler's fiber is named after the route, such as "GET /users/{id}", or after the pattern for
-// any(). While middleware runs, the fiber keeps its former name. Copies share their routes.
-// Context: once a server uses it, any number of fibers; they park as handlers do. Before that, one
-// caller at a time may add routes; adding does not park.
+// `{name}` matches a non-empty segment of a path, and `{name...}` the rest of a path after a slash,
+// even if empty. Among the routes of a method, a literal segment takes precedence over `{name}`,
+// and `{name}` over `{name...}`, from left to right. Segments are compared in decoded form. The
+// response is 404 for an unknown path, and 405 with an Allow header for an unknown method. A HEAD
+// request uses the GET handler if there is no route for HEAD. The response to "OPTIONS *" is 204,
+// with all methods in Allow. A handler's fiber is named after the route, such as "GET /users/{id}",
+// or after the pattern for any(). In middleware, the fiber has its old name. Copies share routes.
+// Context: any number of fibers once a server uses the router; calls park if handlers do. Before
+// that, one caller at a time may add routes; adding does not park.
 // Throws: std::bad_alloc; functions that add a route also throw whatever route() throws.
 class Router {
  public:
@@ -36,8 +36,8 @@ class Router {
   Router();
 
   // Adds a route. `method` is any token, such as "QUERY", and is case-sensitive.
-  // Throws: std::invalid_argument for a method that is not a token, a pattern without a leading
-  // slash or with a misplaced brace, an empty handler, or a second handler for the route.
+  // Throws: std::invalid_argument for a method that is not a token, an invalid pattern (such as one
+  // without a leading slash), an empty handler, or a second handler for the route.
   Router& route(std::string_view method, std::string_view pattern, Handler handler);
   // Adds a route for GET.
   Router& get(std::string_view pattern, Handler handler) {
@@ -55,9 +55,9 @@ class Router {
   Router& del(std::string_view pattern, Handler handler) {
     return route("DELETE", pattern, std::move(handler));
   }
-  // Adds a route for all methods without a route for this pattern. A GET route also serves HEAD.
+  // Adds a route for methods with no other route for `pattern`. A GET route also serves HEAD.
   Router& any(std::string_view pattern, Handler handler);
-  // Wraps all routes and the 404 and 405 responses; the first middleware added is outermost.
+  // Wraps all routes and the router's own responses; the first middleware added is outermost.
   Router& use(Middleware middleware);
 
   // These overloads exist only for their error messages.
@@ -101,7 +101,7 @@ class Router {
 #undef WEFT_FOR_A_ROUTE
 
   // Answers a request with the handler of its route; the server calls this function.
-  // Throws: what the handler throws.
+  // Throws: what the handler and the middleware throw.
   void operator()(Request& request, Response& response) const;
 
  private:
@@ -112,9 +112,9 @@ class Router {
   std::shared_ptr<Routes> routes_;
 };
 
-// Returns a handler that sets the limits of the request (see Request::set_limits()) and calls
-// `handler`. If a request announces a body above the limit, the response is 413, and `handler` is
-// not called. A route's limits replace the limits that middleware has set.
+// Returns a handler that passes `limits` to Request::set_limits() and calls `handler`. If a request
+// announces a body above the limit, the response is 413, and `handler` is not called. `limits`
+// replaces limits that middleware has set; if limits.request is empty, that earlier limit remains.
 // Context: plain value.
 // Throws: std::bad_alloc; std::invalid_argument for an empty handler or a time limit of 0 or less.
 [[nodiscard]] Handler limited(const RequestLimits& limits, Handler handler);

@@ -44,9 +44,9 @@ struct Access {
   const Request& request;
   int status;                         // 0 if the connection broke before the end of the response.
   std::uint64_t bytes;                // The number of body bytes sent.
-  std::chrono::nanoseconds duration;  // The time from the last head byte to the last response byte.
-  // Why the connection broke, or why the request was refused or not read to its end (an http::Errc,
-  // or weft::Errc::timed_out). Empty: no error.
+  std::chrono::nanoseconds duration;  // The time from the head's end until both bodies have ended.
+  // Why the connection broke, or why the request was refused or not read to its end: an http::Errc,
+  // a weft::Errc such as timed_out, or a system error. Empty: no error.
   std::error_code error = {};
 };
 
@@ -57,7 +57,7 @@ struct ServerOptions {
   // The largest number of requests that wait for a slot. Further requests, and requests that are
   // still waiting when Limits::request has passed, are answered with 503 and Retry-After.
   std::size_t max_queued = 0;
-  // The value of Retry-After in the 503 response.
+  // The value of Retry-After in these 503 responses.
   std::chrono::seconds retry_after = std::chrono::seconds(1);
   // Replaces max_running: handlers run in this pool, which may have other tasks and must outlive
   // the server. If the pool refuses a request, the response is 503. A handler's stack size is
@@ -78,7 +78,7 @@ struct ServerOptions {
   // Called after each response, in the connection's fiber, even if the head was refused. Empty: not
   // called.
   std::function<void(const Access&)> on_access = {};
-  // Receives exceptions of handlers, upgraded connections and on_access. Empty: they go to stderr.
+  // Receives what handlers, upgrades, on_access and the server throw. Empty: it goes to stderr.
   std::function<void(std::exception_ptr)> on_exception = {};
   // How long requests may continue after stop() before their connections are closed.
   std::chrono::nanoseconds grace = std::chrono::seconds(10);
@@ -99,14 +99,14 @@ struct ServerStats {
   std::uint64_t refused = 0;
   std::uint64_t malformed = 0;      // Refused heads, bad PROXY headers, other failed handshakes.
   std::uint64_t accept_pauses = 0;  // How often accept() failed and was retried later.
-  // Connections that were answered with 503 at once, because descriptors or fibers ran out.
+  // Connections closed for lack of descriptors, fibers or memory, after a 503 if not `secure`.
   std::uint64_t turned_away = 0;
 };
 
 // States what a request is waiting for.
 enum class RequestState : std::uint8_t {
   reading_head,  // The client has not sent all of the head.
-  handling,      // The handler is running, or is waiting, but not for the client.
+  handling,      // The handler runs, or the server waits, but not for the client.
   reading_body,  // The server is waiting for bytes of the body.
   writing,       // The server is waiting for the client to read the response.
 };
@@ -120,10 +120,10 @@ struct RequestInProgress {
   std::uint64_t fiber = 0;       // this_fiber::id() of the fiber that reads or handles the request.
   std::string method;            // At most 16 characters; empty until the head is complete.
   std::string target;            // At most 256 characters; empty until the head is complete.
-  std::chrono::nanoseconds age;  // The time since the server first read bytes of the request.
+  std::chrono::nanoseconds age;  // The time since the server began to read the request.
   // The received bytes, including the head, and possibly bytes of the next request.
   std::uint64_t received = 0;
-  std::uint64_t sent = 0;  // The sent bytes, including the head; counted when a write ends.
+  std::uint64_t sent = 0;  // The bytes sent, including the head; updated after each write.
   std::string route;       // Such as "GET /users/{id}"; "none" until a router selects a route.
   RequestState state = RequestState::handling;
   // How long the server has been waiting for the client; 0 if it is not waiting.
@@ -141,7 +141,7 @@ class Server {
   // Makes a server that answers with `handler`.
   // Throws: exceptions of FiberPool's constructor; std::invalid_argument, which names the option.
   explicit Server(Handler handler, ServerOptions options = {});
-  // Exists only for its error message.
+  // Exists only for its clear error message.
   template <class H>
   requires(!std::convertible_to<H, Handler>) explicit Server(H, ServerOptions options = {})
       : Server(Handler(), std::move(options)) {
@@ -158,8 +158,8 @@ class Server {
   // serve() shuts down as shutdown() does, with ServerOptions::grace. serve() retries when
   // descriptors or memory run out. Several calls may run at once, in fibers of one runtime;
   // listeners that share a port (net::listen_shared) accept independently.
-  // Errors: the error that ended a listener; no error if one of the events above ends serve(). A
-  // UnixListener's connections have no address, so Request::peer_address() returns an error.
+  // Errors: if a listener fails, its error; a stop, a shutdown or a closed listener is no error. A
+  // UnixListener's connections have no address: without a PROXY header, peer_address() fails.
   net::Result<void> serve(std::span<const net::AnyListener> listeners);
   net::Result<void> serve(std::span<net::TcpListener> listeners);
   net::Result<void> serve(const net::AnyListener& listener) {
@@ -170,14 +170,14 @@ class Server {
   // repeatedly, even before serve().
   void stop() noexcept;
 
-  // Ends the server. Closes idle connections at once, and other connections after their response. A
+  // Ends the server. Closes idle connections at once, and others after their current response. A
   // client that has not sent a request yet has half a second to send its first one. Parks until all
   // connections are closed. At the deadline, cancels the contexts of the remaining requests, closes
   // their connections and waits for the handlers. Another shutdown() with an earlier deadline, or
   // the end of ServerOptions::grace after stop(), ends this wait early; a stop request for the
-  // caller does not. A call from a handler, a `talk` or on_access does not wait for connections
-  // that have called shutdown() themselves. After the deadline, such a call waits for no handler.
-  // Returns: true if all connections that shutdown() waits for ended before the deadline.
+  // caller does not. A shutdown() called in a handler, a `talk` or on_access does not wait for
+  // connections on which shutdown() was called. After the deadline, it waits for no handler.
+  // Returns: true if all connections for which shutdown() waits have ended before the deadline.
   bool shutdown(Deadline grace);
 
   // Returns statistics, which may be stale.

@@ -25,7 +25,7 @@ struct TraceContext {
   [[nodiscard]] static TraceContext make(bool is_sampled = true);
   // Returns another span of the same trace, with a random id.
   [[nodiscard]] TraceContext child() const;
-  // Parses the value of a traceparent header. Later versions are read as version 00.
+  // Parses a traceparent header's value. Ignores further fields of versions 01 to fe.
   [[nodiscard]] static std::optional<TraceContext> parse(std::string_view traceparent);
   // Returns the value of a traceparent header, "00-4bf92f3577b34da6a3ce929d0e0e4736-...-01".
   [[nodiscard]] std::string to_string() const;
@@ -46,7 +46,7 @@ struct TraceContext {
 // Context: the request's handler; does not park.
 // Throws: std::bad_alloc.
 [[nodiscard]] std::optional<TraceContext> received_trace(const Request& request);
-// Adds traceparent and tracestate to a call, unless `trace` is null or the call has these headers.
+// Adds traceparent and tracestate to a call, unless `trace` is null or the call has a traceparent.
 // Context: plain value.
 // Throws: std::bad_alloc.
 void add_trace(Call& call, const TraceContext* trace = current_trace());

@@ -1,4 +1,4 @@
-// Lists the proxies in front of a server, whose headers the server trusts.
+// Lists the proxies in front of a server whose headers the server trusts.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@ enum class ForwardingHeaders : std::uint8_t {
   forwarded,    // Forwarded (RFC 7239).
 };
 
-// Lists proxies that append their client's address to one kind of header, or replace this header.
-// The server ignores the other kind of header, because a proxy may forward it unchanged.
+// Lists proxies that append the client's address to one kind of header, or set the header to it.
+// The server ignores the other kind, because a proxy may forward one that a client has forged.
 // Context: plain value.
 struct TrustedProxies {
   net::Networks networks = {};

@@ -12,17 +12,17 @@ namespace weft::http {
 // Context: plain value.
 struct Url {
   std::string scheme = "http";  // "http" or "https".
-  std::string host;  // "example.org", "127.0.0.1", "::1", "fe80::1%eth0"; in lowercase letters.
+  std::string host;  // "example.org", "127.0.0.1", "::1", "fe80::1%eth0"; lowercase, except a zone.
   std::uint16_t port = 80;
   std::string target = "/";  // The path and the query as sent in a request; without the fragment.
 
-  // Parses a URL such as "https://example.org:8443/a?b#c". A URL with a user, a password, or bytes
-  // that must be encoded is malformed.
-  // Errors: Errc::unsupported for another scheme, otherwise Errc::malformed_url.
+  // Parses a URL such as "https://example.org:8443/a?b#c". A URL with a user or a password is
+  // malformed, and so is one with spaces, control or non-ASCII characters before the fragment.
+  // Errors: Errc::unsupported for another scheme before "://", otherwise Errc::malformed_url.
   static net::Result<Url> parse(std::string_view text);
   // Returns the target of a link or redirect at this URL: "https://a/b", "//a/b", "/b", "b", "?c".
-  // Percent-encodes spaces and non-ASCII bytes, as browsers do.
-  // Errors: the same as for parse(). A host with spaces or non-ASCII bytes is malformed.
+  // Like browsers, percent-encodes spaces and non-ASCII bytes. A host with such bytes is malformed.
+  // Errors: the same as for parse(); Errc::unsupported also for links such as "mailto:a@b".
   [[nodiscard]] net::Result<Url> resolve(std::string_view link) const;
 
   // Returns the value of a Host header: "example.org", "example.org:8080", "[::1]". The value omits

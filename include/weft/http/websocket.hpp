@@ -28,23 +28,23 @@ struct WebSocketOptions {
   std::size_t message_bytes = 1024 * 1024;
   // The largest number of frames in a message; more frames end the connection with 1008.
   std::size_t fragments = 4096;
-  // After this time without data, receive() sends a ping; if the same time passes again without
-  // data, the connection ends. kNever: no pings.
+  // After this time without data, receive() (or the server, with WebSocketHandlers) sends a ping;
+  // if the same time passes again without data, the connection ends. kNever: no pings.
   std::chrono::nanoseconds ping = std::chrono::seconds(30);
   // A message that takes longer, from its first byte to its last, ends the connection with 1008.
   std::chrono::nanoseconds message = std::chrono::seconds(60);
-  // The time limit for the kernel to take one frame; a longer wait ends the connection.
+  // The time limit of a send, including waits for other sends. At the limit, the connection ends.
   std::chrono::nanoseconds write = std::chrono::seconds(30);
-  // The time limit for the peer's close frame.
+  // The time limit of close(), and of waits for the peer to end the connection.
   std::chrono::nanoseconds close = std::chrono::seconds(5);
   // Subprotocols in order of preference. A client offers its list; a server selects the first
   // protocol in its own list that the client offers.
   std::vector<std::string> protocols = {};
-  // Compresses messages of at least `compress_bytes` if the peer agrees; needs zlib.
+  // Compresses messages of `compress_bytes` or more if they shrink and the peer agrees; needs zlib.
   bool compress = true;
   std::size_t compress_bytes = 256;
   // Whether messages are compressed with the context of earlier messages, if the peer agrees. The
-  // option suits small, similar messages, and uses about 300 KiB for each connection. False: no
+  // option suits small, similar messages, and uses about 300 KiB for each connection. If false, no
   // memory is kept between messages.
   bool compress_context = false;
 };
@@ -56,12 +56,12 @@ struct Message {
   bool is_text = false;  // If true, the text is valid UTF-8.
 };
 
-// Sends and receives messages. A WebSocket answers pings and the peer's close frame while a caller
-// is in receive(). If the server stops, receive() closes the connection with 1001.
+// Sends and receives messages. While receive() waits, it answers pings and close frames, and closes
+// with 1001 if the server stops. If the WebSocket has WebSocketHandlers, the server does all this.
 // Context: fibers and plain threads, any number of callers; all calls with an Until park.
 // Throws: std::bad_alloc.
 // Ordering: the same as for net::TcpStream.
-// Lifetime: a server's WebSocket lives until `talk` returns, or while pointers from on_open exist.
+// Lifetime: at a server, until `talk` or on_close has returned and no pointer from on_open is left.
 class WebSocket {
  public:
   class Core;  // Only the library uses Core and the constructor.
@@ -87,15 +87,15 @@ class WebSocket {
   net::Result<void> send_binary(std::span<const std::byte> data,
                                 const Until& until = Until::ambient());
 
-  // Performs the close handshake within WebSocketOptions::close, and ends the connection.
-  // Messages that arrive before the peer's close frame are dropped. A further call has no effect.
-  // Errors: std::errc::invalid_argument for a code that must not be sent, and for a reason that is
-  // longer than 123 bytes or not UTF-8; weft::Errc::timed_out, cancelled; the errors of the stream.
+  // Ends the connection by a close handshake, which takes at most WebSocketOptions::close. Messages
+  // received meanwhile are dropped, or go to receive() or on_message. Further calls have no effect.
+  // Errors: std::errc::invalid_argument if `code` must not be sent, or if `reason` exceeds 123
+  // bytes or is not UTF-8; the errors of receive() except end_of_stream and unsupported.
   net::Result<void> close(std::uint16_t code = 1000, std::string_view reason = {},
                           const Until& until = Until::never());
 
   // Returns the code in the peer's close frame; 1005 if the frame has none, 0 before it arrives.
-  // Call this function and close_reason() after receive() has returned weft::Errc::end_of_stream.
+  // Call it and close_reason() in on_close, or after weft::Errc::end_of_stream from receive().
   [[nodiscard]] std::uint16_t close_code() const noexcept;
   // Returns the reason in the peer's close frame, which may be empty.
   [[nodiscard]] std::string_view close_reason() const noexcept;
@@ -117,9 +117,9 @@ net::Result<void> accept_talk(Request& request, Response& response,
 // The connection closes with code 1000 when `talk` returns, or with 1011 if it throws. The call
 // does not check Origin, so a handler that relies on a browser's cookies must check it first.
 // Context: the handler's fiber; parks only to send the 400 or 426 that refuses a request.
-// Errors: Errc::unsupported for a request that is not a valid handshake; the call has then answered
-// with 400 or 426.
-// Throws: std::bad_alloc.
+// Errors: Errc::unsupported if the handshake is invalid (the call has then sent 400 or 426), or if
+// the response had already begun.
+// Throws: std::bad_alloc, and what moving `talk` throws.
 template <std::invocable<WebSocket&> Talk>
 net::Result<void> accept_websocket(Request& request, Response& response, Talk talk,
                                    const WebSocketOptions& options = {}) {
@@ -127,7 +127,7 @@ net::Result<void> accept_websocket(Request& request, Response& response, Talk ta
 }
 
 // Serves a WebSocket that has no running fiber and no stack while it waits for a message. Only one
-// handler runs at a time. Any fiber may send and close through the pointer that on_open receives.
+// handler runs at a time. Any caller may send and close through the pointer that on_open gets.
 // Once on_close is called, send calls return weft::Errc::closed, and close() has no effect.
 struct WebSocketHandlers {
   // Called first. This handler may be empty.
@@ -152,7 +152,7 @@ struct WebSocketCall {
   // Further headers, such as Origin and Authorization.
   std::vector<std::pair<std::string, std::string>> headers = {};
   WebSocketOptions options = {};
-  // The layer for wss: tls::client_layer(context). Empty: calls for wss URLs return
+  // The layer for wss and https: tls::client_layer(context). Empty: calls for such URLs return
   // Errc::unsupported.
   ClientLayer secure = {};
   // Connects to this address, not to the URL's host. Empty: connects to the host by TCP.
@@ -164,9 +164,9 @@ struct WebSocketCall {
 // Connects to a server and performs the handshake; `until` can end each wait. Follows no redirect.
 // The connection is closed without a close handshake when the last pointer is destroyed.
 // Context: fibers and plain threads; parks.
-// Errors: weft::Errc::timed_out, cancelled; codes of ErrorKind::malformed; Errc::unsupported if the
-// response refuses the handshake or selects an option not offered; Errc::unexpected_end,
-// head_too_large; the errors of dial(), the layer and the stream.
+// Errors: weft::Errc::timed_out, cancelled; codes of ErrorKind::malformed; Errc::unsupported for
+// another scheme, a refused handshake or an unoffered option; unsupported_version, unexpected_end,
+// unsupported_coding, head_too_large; the errors of dial(), the layer and the stream.
 // Throws: std::bad_alloc, and whatever go() throws.
 net::Result<std::shared_ptr<WebSocket>> open_websocket(const WebSocketCall& call,
                                                        const Until& until = Until::ambient());

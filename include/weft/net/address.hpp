@@ -10,7 +10,7 @@
 
 namespace weft::net {
 
-// Holds an IPv4 or IPv6 address and a port. An Address never looks up a name.
+// Holds an IPv4 or IPv6 address and a port. An Address never looks up a host name.
 // Context: plain value.
 class Address {
  public:

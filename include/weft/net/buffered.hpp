@@ -36,7 +36,7 @@ concept WritesBytes = requires(Stream& stream, std::span<const std::byte> data,
   { stream.write_all(data, until) } -> std::same_as<Result<std::size_t>>;
 };
 
-// Calls a free read_some() or write_all() if the stream lacks the member, as io::Watch does.
+// Calls the stream's read_some() or write_all(), or a free function if there is no such member.
 template <class Stream>
 [[nodiscard]] ByteSource source_of(Stream& stream) noexcept {
   return {&stream, [](void* object, std::span<std::byte> buffer, const Until& until) {
@@ -96,19 +96,19 @@ struct ReaderOptions {
 // Reads lines, delimited data and given numbers of bytes from a stream. The stream is a TcpStream,
 // UnixStream, tls::Stream, io::Watch, or any type with a read_some() like TcpStream's. The caller
 // owns the stream, which must not move and must outlive the reader. All reads must use the reader,
-// because it reads ahead. Another caller may write to the stream. After a stream error, the caller
-// may repeat the call, because received bytes stay in the buffer. Views are valid until the next
-// call. The first read allocates the buffer, which grows for long lines, up to twice `longest`.
+// because it reads ahead. Another caller may write to the stream. After a stream error, calls that
+// return views may be repeated, because received bytes stay buffered. Views last until the next
+// call. The buffer is allocated on first use, and grows to at most twice max(longest, capacity).
 // Context: fibers and plain threads, one caller at a time; if the buffer does not hold enough
 // bytes, reads park as the stream's reads do.
 // Errors: errors of the stream; Errc::end_of_stream if no byte is left. ReadErrc::truncated: the
-// stream ended within the line or the requested bytes; `value` holds the bytes before that end,
-// which count as read. ReadErrc::too_long: the line or the size exceeds its limit in ReaderOptions;
-// all bytes stay unread.
+// stream ended within the line or the requested bytes; `value` holds the bytes that came before the
+// end, and all functions except peek() consume these bytes. ReadErrc::too_long: the line or the
+// size exceeds its limit in ReaderOptions; all bytes stay unread.
 // Throws: std::bad_alloc.
 class BufferedReader {
  public:
-  // Makes a reader of `stream`, which reads nothing yet.
+  // Makes a reader of `stream`. The constructor reads nothing.
   template <class Stream>
   explicit BufferedReader(Stream& stream, const ReaderOptions& options = {}) noexcept
       : BufferedReader(detail::source_of(stream), options) {}
@@ -126,7 +126,7 @@ class BufferedReader {
   // Fills a `buffer` of any size. After any error, it holds `value` bytes, which count as read.
   Result<std::size_t> read_exactly(std::span<std::byte> buffer,
                                    const Until& until = Until::ambient());
-  // Reads at least one byte: from the buffer or, if it is empty, by one read of the stream.
+  // Reads at least one byte unless `buffer` is empty. If none is buffered, reads the stream once.
   Result<std::size_t> read_some(std::span<std::byte> buffer, const Until& until = Until::ambient());
   // Returns the next `size` bytes, which stay unread. After an error, returns fewer than `size`.
   Result<std::string_view> peek(std::size_t size, const Until& until = Until::ambient());
@@ -146,9 +146,9 @@ class BufferedReader {
   std::size_t end_ = 0;
 };
 
-// Gathers small writes to a stream, whose type must have a write_all() like TcpStream's. The caller
-// owns the stream, which must not move, and must outlive the writer. Another caller may read from
-// the stream. After an error, unwritten bytes stay in the buffer, so flush() may be repeated.
+// Gathers small writes to a stream: an io::Watch or a type with a write_all() like TcpStream's. The
+// caller owns the stream, which must not move, and must outlive the writer. Another caller may read
+// from the stream. After an error, the buffer keeps unwritten bytes, so flush() may be repeated.
 // Context: fibers and plain threads, one caller at a time; writes and flush() park.
 // Errors: errors of the stream.
 // Throws: std::bad_alloc.
@@ -163,8 +163,8 @@ class BufferedWriter {
   // Drops unflushed bytes, because a destructor cannot report an error.
   ~BufferedWriter() = default;
 
-  // Puts `data` into the buffer, which is flushed first if there is no room. If `data` has at
-  // least capacity() bytes, it bypasses the buffer. On error, `value` bytes of `data` are written.
+  // Puts `data` into the buffer, which is flushed first if there is no room. If `data` has at least
+  // capacity() bytes, it bypasses the buffer. On error, the stream took `value` bytes of `data`.
   Result<std::size_t> write(std::span<const std::byte> data, const Until& until = Until::ambient());
   // Writes text, as the overload for bytes does.
   Result<std::size_t> write(std::string_view text, const Until& until = Until::ambient());

@@ -13,8 +13,8 @@
 
 namespace weft::detail {
 
-// Represents a stream of any type. If two streams have handles, the kernel can move bytes between
-// them.
+// Represents a stream of any type. If the source and the sink have handles, the kernel can move
+// bytes between them.
 struct CopySource {
   ByteSource bytes;
   io::IoHandle* handle = nullptr;
@@ -68,9 +68,9 @@ namespace weft::net {
 
 // Copies until the end of `from`, and returns the number of bytes that `to` has accepted, even
 // after an error. The streams may have any type that BufferedReader and BufferedWriter accept; the
-// call neither closes nor shuts down a stream. Between sockets or pipes, bytes do not enter the
-// process (splice(2)). Otherwise bytes pass through a buffer of 32 KiB. `until` limits the whole
-// call. After an error, some bytes may have been read but not written.
+// call neither closes nor shuts down a stream. Between sockets or pipes, bytes usually do not enter
+// the process (splice(2)). Otherwise bytes pass through a buffer of 32 KiB. `until` limits the
+// whole call. After an error, some bytes may have been read but not written.
 // Errors: the errors of reads from `from` and of writes to `to`.
 template <class From, class To>
 Result<std::uint64_t> copy(From& from, To& to, const Until& until = Until::ambient()) {

@@ -36,9 +36,9 @@ struct Outgoing {
 
 // Sends and receives whole datagrams (UdpSocket, UnixDatagramSocket). A socket may be connected to
 // one peer, so that the system need not look up a route for each datagram. A connected socket
-// receives only from its peer. If no socket has the peer's address, a send or a later call reports
-// connection_refused. A socket is move-only, is closed by the destructor, and must not outlive its
-// runtime. One caller may receive while another sends; close() may be called at any time.
+// receives only from its peer. If no socket has the peer's address, a send or a later call may
+// report connection_refused. A socket is move-only, is closed by the destructor, and must not
+// outlive its runtime. One caller may receive while another sends; close() is allowed at any time.
 // Context: fibers and plain threads; calls that take an Until park if they cannot finish at once.
 // Errors: Errc::timed_out, cancelled, closed, no_runtime, already_watched; system errors.
 // Throws: std::bad_alloc.
@@ -50,7 +50,7 @@ class DatagramSocket {
   // Makes a socket that receives datagrams sent to `address`. UDP port 0 requests a free port.
   // Errors: also address_in_use, permission_denied.
   static Result<DatagramSocket> bind(const Where& address);
-  // Makes an unbound socket, which can only send to peers with the address family of `like`.
+  // Makes an unbound socket, which can send to peers with the address family of `like`.
   static Result<DatagramSocket> open(const Where& like);
   // Makes a socket as open() does, and connects it to `peer`. The system chooses the local address.
   // A Unix socket gets no address, so its peer cannot answer.
@@ -64,7 +64,7 @@ class DatagramSocket {
   Result<Received<Where>> receive(std::span<std::byte> buffer,
                                   const Until& until = Until::ambient());
   // Waits for a datagram, and receives up to 64 datagrams in one system call (recvmmsg). Fills one
-  // slot per datagram, and returns their number.
+  // slot per datagram, and returns the number of filled slots.
   Result<std::size_t> receive_batch(std::span<DatagramSlot<Where>> slots,
                                     const Until& until = Until::ambient());
 
@@ -91,13 +91,13 @@ class DatagramSocket {
   Result<Where> peer_address() const noexcept;
   // Limits the unsent bytes, as ByteStream::set_send_buffer() does.
   [[nodiscard]] Result<void> set_send_buffer(int bytes) noexcept;
-  // Limits the received but unread bytes. At this limit, the kernel drops further UDP datagrams.
+  // Limits the unread bytes of a UDP socket. At this limit, the kernel drops further datagrams.
   [[nodiscard]] Result<void> set_receive_buffer(int bytes) noexcept;
   // Sets whether UDP datagrams may go to broadcast addresses.
   [[nodiscard]] Result<void> set_broadcast(
       bool allowed) noexcept requires std::same_as<Where, Address>;
 
-  // Ends all waiting and later calls with Errc::closed. May be called at any time.
+  // Waiting calls and later calls end with Errc::closed. May be called at any time.
   void close() noexcept { socket_.close(); }
   // Returns false for an empty or closed socket; may be stale.
   [[nodiscard]] bool is_open_hint() const noexcept { return socket_.is_open_hint(); }

@@ -109,11 +109,11 @@ struct DialOptions {
   AnyResolver* resolver = nullptr;
 };
 
-// Connects to the first of `addresses` that answers ("happy eyeballs"). It keeps their order, but
-// alternates between IPv6 and IPv4. An attempt begins when the previous attempt has failed or has
-// lasted attempt_delay. Once an attempt succeeds, dial() ends the others. A Runtime must exist.
-// Errors: the error of the attempt that failed first, if all fail; Errc::timed_out, cancelled;
-// invalid_argument if there is no address.
+// Connects to the first of `addresses` that answers ("happy eyeballs"). Alternates between IPv6 and
+// IPv4 addresses, each kind in its order. An attempt begins when an earlier one fails, or
+// attempt_delay after the latest began. A success ends the other attempts. A Runtime must exist.
+// Errors: if all attempts fail, the error of the first failure; Errc::timed_out, cancelled if
+// `until` ends; invalid_argument if there is no address.
 Result<TcpStream> dial(std::span<const Address> addresses, const DialOptions& options,
                        const Until& until = Until::ambient());
 Result<TcpStream> dial(std::span<const Address> addresses, const Until& until = Until::ambient());

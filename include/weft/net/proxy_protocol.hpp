@@ -13,8 +13,8 @@ namespace weft::net {
 
 // Holds the header that a proxy sends at the beginning of a connection.
 struct ProxyHeader {
-  // The client's address. Empty if the proxy does not report the address, or made the connection
-  // itself, for example for a health check.
+  // The client's address. Empty if the proxy reports no IP address, or made the connection itself,
+  // for example for a health check.
   std::optional<Address> source = {};
   // The address to which the client has connected.
   std::optional<Address> destination = {};

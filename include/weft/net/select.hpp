@@ -19,7 +19,7 @@ concept HasSocket = requires(const T& owner) {
 // Makes a select case that is ready when a read would return at once, either with bytes or with an
 // error, for example after the read deadline. A listener is ready when accept() would return. The
 // wait counts as a read (or write): no other caller may read (or write) meanwhile, and a select may
-// have only one case per direction. The handler runs after the wait and may read (or write).
+// have only one per socket and direction. The handler runs after the wait, and may read (or write).
 template <HasSocket Owner, std::invocable Handler = detail::Nothing>
 [[nodiscard]] auto on_readable(const Owner& owner, Handler handler = {}) {
   return detail::ReadinessCase<Handler>(owner.socket().handle(), detail::IoCase::Direction::read,

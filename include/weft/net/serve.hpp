@@ -34,10 +34,10 @@ namespace weft::net {
 // Selects what happens to a connection when its handler has returned.
 enum class Next : std::uint8_t {
   close,
-  // The handler is called again when there are bytes to read. While a connection waits for them, it
-  // has no running fiber and no stack; the next call then goes through ServerOptions::run, which
-  // may refuse the connection. The handler must process all bytes that it read ahead, or keep the
-  // unprocessed bytes in Connection::state().
+  // The handler is called again when there are bytes to read or the stream has ended, unless a stop
+  // or idle_timeout ends the connection. Until then, no fiber runs and no stack is used; a call
+  // after a wait goes through ServerOptions::run, which may refuse the connection. The handler must
+  // process all bytes that it read ahead, or keep unprocessed bytes in Connection::state().
   idle,
 };
 
@@ -45,7 +45,7 @@ enum class Next : std::uint8_t {
 // Context: the handler; wait_readable() parks.
 // Throws: std::bad_variant_access, and what state() throws.
 // Order
-//   [draining]  the drain stores draining_ (release) -> is_stopping() loads it (acquire): a call
+//   [draining]  the drain stores draining_ (release) -> is_stopping() loads it (acquire): a handler
 //               that the drain wakes sees that the server is stopping.
 class Connection {
  public:
@@ -79,10 +79,10 @@ class Connection {
   // Returns the PROXY header (ServerOptions::proxy_protocol), or null if the connection has none.
   [[nodiscard]] const ProxyHeader* proxy_header() const noexcept { return proxied_; }
   // Returns the source in the PROXY header, or the address of the peer if there is no source.
-  // Errors: std::errc::address_family_not_supported for a Unix socket; system errors.
+  // Errors: Errc::closed; std::errc::address_family_not_supported for a Unix socket; system errors.
   [[nodiscard]] Result<Address> peer_address() const noexcept;
   // Returns the state of the connection; the first call creates it from `arguments`. The state is
-  // kept during Next::idle and destroyed before the stream, in a fiber of the connection.
+  // kept during Next::idle and destroyed before the stream, usually in the connection's fiber.
   // Throws: std::bad_cast if the state is not a T; std::bad_alloc; what T's constructor throws.
   template <class T, class... Arguments>
   requires std::constructible_from<T, Arguments...>
@@ -92,9 +92,9 @@ class Connection {
     }
     return dynamic_cast<State<T>&>(*state_).value;
   }
-  // Takes the stream from the server; the server's drain then no longer affects the stream. In
-  // contrast, the server may close a stream that is moved out of stream(). The handler may use the
-  // result, or pass it to a fiber and return.
+  // Takes the stream from the server; the server's drain then no longer affects the stream. If the
+  // handler instead moves the stream out of the result of stream(), the server may still close it.
+  // The handler may use the result, or pass it to a fiber and return.
   [[nodiscard]] AnyStream take() noexcept;
   // Returns whether the server is stopping. If so, the handler should complete its current work and
   // return.
@@ -150,15 +150,15 @@ class AnyListener {
 // Selects what happens to connections beyond ServerOptions::max_connections.
 enum class AtLimit : std::uint8_t {
   wait,    // Clients wait in the system's queue (ListenOptions::backlog) until a connection ends.
-  refuse,  // The server accepts the connection, and refuses it (see on_refused).
+  refuse,  // The server accepts the connection, and then refuses it (see on_refused).
 };
 
 struct ServerOptions {
-  // The maximum number of open connections, including idle ones. With kUnlimited, only the system's
-  // limit on descriptors applies.
+  // The maximum number of open connections, including idle ones. With kUnlimited, only other limits
+  // apply, such as the system's limit on descriptors and RuntimeOptions::max_fibers.
   std::size_t max_connections = kUnlimited;
   AtLimit at_limit = AtLimit::wait;
-  // Receives each refused connection, for a last response before it is closed. It must not wait or
+  // Receives refused connections, for a last response before the close. It must not wait or
   // throw, because the server may call it in the fiber that accepts connections. It may pass the
   // stream to another fiber. By default, refused connections are closed.
   std::function<void(ByteStream)> on_refused = {};
@@ -190,7 +190,7 @@ struct ServerOptions {
 // Counts events since the server's construction. The counts may be stale.
 struct ServerStats {
   std::uint64_t accepted = 0;  // All accepted connections, even if refused afterwards.
-  // Connections refused before the first handler call, or when `run` failed to resume them.
+  // Connections refused before their first handler call, and idle ones that `run` did not resume.
   std::uint64_t refused = 0;
   std::uint64_t open = 0;  // The number of open connections.
   // How often the system had no resources for the next connection, or a firewall refused it.
@@ -200,9 +200,9 @@ struct ServerStats {
 };
 
 // Makes a function for ServerOptions::run that runs handlers as tasks of `pool`. If the pool
-// refuses a task (OnFull::reject), the connection is refused. While a pool with OnFull::block is
-// full, new connections wait in the system's queue, and each idle connection that receives bytes
-// waits for room in a fiber of its own. The pool must outlive the server.
+// refuses or drops a task, the connection is refused. While a pool with OnFull::block is
+// full, new connections wait in the system's queue. If an idle connection receives bytes meanwhile,
+// a fiber of its own waits until the pool has room. The pool must outlive the server.
 // Context: plain value.
 [[nodiscard]] inline auto in_pool(FiberPool& pool) {
   return [&pool](detail::Task&& task) {
@@ -218,9 +218,9 @@ concept ConnectionHandler = std::invocable<H&, Connection&> || std::invocable<H&
     std::invocable<H&, TcpStream&> || std::invocable<H&, UnixStream&>;
 
 // Accepts connections and calls a handler for each connection. If descriptors or memory run out, or
-// a firewall refuses a connection, the server retries after pauses from 1 ms to 1 s. If descriptors
-// run out, it uses a reserved descriptor to refuse waiting clients. An exception that a handler
-// throws goes to ServerOptions::on_exception, and the connection is closed.
+// a firewall refuses a connection, the server retries after pauses from 1 ms to 1 s. After a few
+// pauses without a free descriptor, it uses a reserved one to refuse waiting clients. An exception
+// that a handler throws goes to ServerOptions::on_exception, and the connection is closed.
 // Context: fibers and plain threads; serve() and shutdown() park.
 // Throws: std::bad_alloc.
 class Server {
@@ -229,7 +229,7 @@ class Server {
   class Core;  // Private to the server.
 
   // Makes a server, which accepts no connection before serve() is called.
-  // Throws: also std::invalid_argument if max_connections is 0.
+  // Throws: also std::invalid_argument if max_connections is 0; what moving the handler throws.
   explicit Server(Handler handler, ServerOptions options = {});
   // Makes a server with a handler of any form, even a move-only handler.
   template <ConnectionHandler H>
@@ -250,17 +250,17 @@ class Server {
   Server& operator=(const Server&) = delete;
 
   // Serves until stop() or shutdown() is called, ServerOptions::stop requests a stop, or a listener
-  // is closed. It then accepts the waiting clients, closes the listeners and ends idle connections.
+  // ends. It then accepts the waiting clients, closes the listeners and ends idle connections.
   // Busy connections may continue for the grace period. It returns once every handler has returned.
-  // Call it once. Listeners that share a port accept in separate fibers.
+  // Call it once. Each listener accepts in a fiber of its own.
   // Errors: the error that ended a listener; none if it was closed.
-  // Throws: what spawn() and ServerOptions::run throw, after every handler has returned.
+  // Throws: what spawn() and `run` (see ServerOptions) throw, after every handler has returned.
   Result<void> serve(std::span<const AnyListener> listeners);
   Result<void> serve(std::span<TcpListener> listeners) { return serve_each(listeners); }
   Result<void> serve(std::span<UnixListener> listeners) { return serve_each(listeners); }
   Result<void> serve(const AnyListener& listener) { return serve(std::span(&listener, 1)); }
-  // Makes serve() end within ServerOptions::grace; stop() itself does not wait. May be called
-  // repeatedly, even before serve().
+  // Makes serve() end; serve() closes busy connections after ServerOptions::grace. Does not wait.
+  // May be called repeatedly, even before serve().
   void stop() noexcept;
   // Makes serve() end as stop() does, and waits until the connections have ended. At the deadline,
   // which replaces ServerOptions::grace, closes the remaining connections, and waits for the
@@ -318,7 +318,7 @@ Server::Handler Server::to_handler(H handler) {
 template <class T>
 concept Listener = std::same_as<T, TcpListener> || std::same_as<T, UnixListener>;
 
-// Runs a Server until ServerOptions::stop requests a stop or a listener is closed.
+// Runs a Server until ServerOptions::stop requests a stop or a listener ends.
 // Context, Errors, Throws: the same as for Server::serve() and the constructor of Server.
 template <Listener L, ConnectionHandler H>
 Result<void> serve(std::span<L> listeners, ServerOptions options, H handler) {

@@ -36,8 +36,8 @@ class Socket {
   [[nodiscard]] bool is_open_hint() const noexcept;
   // Returns the descriptor, or -1 if empty. It must stay open and non-blocking until close().
   [[nodiscard]] int descriptor() const noexcept;
-  // Empties the socket and returns the open descriptor, which the caller then owns; -1 if empty. No
-  // call may be using the socket.
+  // Empties the socket and returns the open descriptor, which the caller then owns; -1 if the
+  // socket was empty or closed. No call may be using the socket.
   [[nodiscard]] int release() noexcept;
   // Returns the poller's handle, for select cases; null if the socket is empty.
   [[nodiscard]] io::IoHandle* handle() const noexcept { return handle_; }

@@ -17,9 +17,9 @@ struct ListenOptions {
   bool reuse_address = true;
   // Whether several listeners share the port; the system spreads connections over them.
   bool reuse_port = false;
-  // The maximum number of clients with early bytes (TCP Fast Open) that wait for accept(); 0 allows
-  // none. Early bytes may arrive twice, so the protocol must tolerate repeated bytes. Has no effect
-  // if the system does not support it (net.ipv4.tcp_fastopen).
+  // The maximum number of clients with early bytes (TCP Fast Open) and an incomplete handshake; 0
+  // allows none. Early bytes may arrive twice, so the protocol must tolerate repeated bytes. Has no
+  // effect if the system does not support it (net.ipv4.tcp_fastopen).
   int fast_open_queue = 0;
 };
 

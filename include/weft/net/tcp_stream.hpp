@@ -48,15 +48,15 @@ class TcpStream : public ByteStream {
   // Errors: also Errc::no_runtime; already_watched if the runtime already watches `descriptor`.
   static Result<TcpStream> adopt(int descriptor);
 
-  // Sets whether small writes are sent at once (the default) or are combined.
+  // Sets whether small writes are sent at once (the default, except after adopt()) or combined.
   [[nodiscard]] Result<void> set_no_delay(bool no_delay) noexcept;
   // Sets how the system probes a silent peer. Without a value (the default), there are no probes.
   // Errors: also std::errc::invalid_argument for values that the system refuses, such as more than
   // 9 hours (32 767 s).
   [[nodiscard]] Result<void> set_keep_alive(const std::optional<KeepAlive>& options) noexcept;
   // Sets whether closing resets the connection and drops unacknowledged bytes (SO_LINGER with 0).
-  // By default, the system sends them in the background, but it resets if received bytes are
-  // unread. A longer linger time is not offered, because it would block the closing thread.
+  // By default, the system still sends these bytes; but if received bytes are unread, it resets the
+  // connection. A longer linger time is not offered, because it would block the closing thread.
   [[nodiscard]] Result<void> set_reset_on_close(bool resets) noexcept;
   // Sets how long sent bytes may stay unacknowledged before the connection fails with timed_out
   // (TCP_USER_TIMEOUT). The call caps `time` at 2^31 - 1 ms (24 days). 0 means the system's

@@ -14,7 +14,7 @@ struct PeerCertificate {
   std::vector<std::string>
       names;                   // Alternative names: "DNS:a.test", "IP:10.0.0.1", "URI:", "email:".
   std::vector<std::byte> der;  // The whole certificate, in DER.
-  bool verified = false;       // Whether the check of the certificate chain succeeded.
+  bool verified = false;       // Whether the certificate chain and a server's name were verified.
 };
 
 struct TlsInfo {

@@ -14,7 +14,7 @@
 
 namespace weft::net {
 
-// Holds the peer's process, user and group as of the peer's call to connect() or listen().
+// Holds the peer's process, user and group as of the peer's call to connect(), listen() or pair().
 struct PeerCredentials {
   std::int64_t process = 0;
   std::uint32_t user = 0;
@@ -51,9 +51,9 @@ class UnixStream : public ByteStream {
 
   // Returns the process, user and group of the peer, as the system recorded them.
   Result<PeerCredentials> peer_credentials() const noexcept;
-  // Returns the local address, which is unnamed unless this socket is bound.
+  // Returns the local address, which is unnamed unless this socket is bound or was accepted.
   Result<UnixAddress> local_address() const noexcept;
-  // Returns the peer's address, which is unnamed unless the peer's socket is bound.
+  // Returns the peer's address, which is unnamed unless the peer's socket is bound or was accepted.
   Result<UnixAddress> peer_address() const noexcept;
 
   // Writes at least one byte of `data`, and sends copies of at most 64 descriptors to the peer. If

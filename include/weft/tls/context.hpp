@@ -22,8 +22,8 @@ struct ServerOptions {
   std::string key_file;
   // Further certificates, for servers with several names. A client receives the first certificate
   // with exactly the requested name (SNI). If there is none, the client receives the first wildcard
-  // certificate for that name, or else `certificate_file`. The names are the DNS names of each
-  // certificate; "*.a.test" matches all names one level below "a.test".
+  // certificate for that name, or else `certificate_file`. A certificate's names are its DNS names;
+  // "*.a.test" matches all names one level below "a.test".
   std::vector<Certificate> more_certificates = {};
   // Protocols in order of preference, such as "h2" or "http/1.1", of 1 to 255 bytes each. A client
   // that offers only other protocols is refused; a client that offers none is accepted.
@@ -70,14 +70,14 @@ class Context {
   // certificate_without_name; invalid_argument for an invalid name in `alpn`; not_enough_memory.
   static net::Result<Context> server(const ServerOptions& options);
   // Makes the context of a client, which by default trusts the system's certificates.
-  // Errors: the same as for server().
+  // Errors: the same as for server(), except Errc::certificate_without_name.
   static net::Result<Context> client(const ClientOptions& options = {});
 
   // Reads the files again for later connections. Earlier sessions can still be resumed, without
-  // another certificate check. After an error, the context is unchanged.
+  // another certificate check. Returns errors as server() does; they leave the context unchanged.
   net::Result<void> reload();
 
-  // Returns the handshake counts of a server, which may be stale, or zeros for a client.
+  // Returns a server's handshake counts; they may be stale. The counts of a client are 0.
   // Context: any thread; the call reads no files and does not block.
   [[nodiscard]] HandshakeStats handshakes() const noexcept;
 

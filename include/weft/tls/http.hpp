@@ -37,8 +37,7 @@ class HttpLayer final : public http::Layer {
   // Returns the stream, for example to read its certificate.
   [[nodiscard]] Stream& stream() noexcept { return stream_; }
 
-  // Makes a layer from the result of a handshake, or returns the handshake's error. A program that
-  // performs the handshake itself can also call make().
+  // Makes a layer from a handshake's result, or returns its error. Programs may also call make().
   // Throws: std::bad_alloc.
   static http::NewLayer make(net::Result<Stream> result) {
     if (result.error) return {.error = result.error};
@@ -49,9 +48,9 @@ class HttpLayer final : public http::Layer {
   Stream stream_;
 };
 
-// Returns a value for http::ServerOptions::secure. The ALPN list of `context` must be empty or
-// contain "http/1.1".
+// Returns a value for ServerOptions::secure. The context's ALPN list may contain only "http/1.1".
 // Context: plain value.
+// Throws: std::bad_alloc.
 [[nodiscard]] inline http::ServerLayer server_layer(Context context) {
   return [context = std::move(context)](net::TcpStream& stream, const Until& until) {
     return HttpLayer::make(Stream::accept_on(stream, context, until));
@@ -59,6 +58,7 @@ class HttpLayer final : public http::Layer {
 }
 // Returns a value for http::ClientOptions::secure. The server's certificate must name the host.
 // Context: plain value.
+// Throws: std::bad_alloc.
 [[nodiscard]] inline http::ClientLayer client_layer(Context context) {
   return [context = std::move(context)](net::TcpStream& stream, const std::string& host,
                                         const Until& until) {

@@ -18,9 +18,9 @@ namespace weft::tls {
 class StreamState;
 
 // Reads and writes a TLS connection over TCP. One caller may read and one may write at a time.
-// Deadlines, stop requests and close() work as for net::TcpStream. The stream is move-only. A call
-// that timed out or was stopped may be repeated. A fiber of the stream sends what the call left
-// unsent, until the stream's write deadline. If that fiber cannot, the next call sends it.
+// Deadlines, stop requests and close() work as for net::TcpStream. The stream is move-only. A read
+// or write that timed out or was stopped may be repeated. If it leaves bytes unsent, a fiber sends
+// them until the write deadline. If that fiber cannot send all bytes, the next call sends the rest.
 // Context: fibers and plain threads; calls that take an Until park; has_read_ahead(), info() and
 // peer_subject() park briefly while another caller is using the stream.
 // Errors: errors of net::TcpStream and openssl_category(); not_enough_memory, protocol_error.
@@ -31,19 +31,19 @@ class Stream {
   Stream() noexcept;
   // Takes over the stream of `other`, which is then empty. No other call may be using `other`.
   Stream(Stream&& other) noexcept;
-  // Closes the current stream and takes over the stream of `other`, which is then empty.
+  // Ends the current stream as the destructor does, and takes over the stream of `other`.
   Stream& operator=(Stream&& other) noexcept;
   // Closes an owned connection without close_notify. Parks while the stream's fiber is sending.
   ~Stream();
 
   // Performs the handshake as a server, in a fiber with a large stack.
   // Errors: an error in verification_category() if the certificate is refused, errors in
-  // openssl_category(), Errc::truncated, Errc::too_many_handshakes, errors of TcpStream.
+  // openssl_category(), Errc::truncated, Errc::too_many_handshakes (servers), errors of TcpStream.
   static net::Result<Stream> accept(net::TcpStream stream, const Context& context,
                                     const Until& until = Until::ambient());
   // Performs the handshake as a client. The server's certificate must list `server_name` among its
   // alternative names. `server_name` is an IP address, or a host name whose final dot is ignored.
-  // Errors: also std::errc::invalid_argument if the name is empty or has a zero byte.
+  // Errors: as for accept(); std::errc::invalid_argument if the name is empty or has a zero byte.
   static net::Result<Stream> connect(net::TcpStream stream, const Context& context,
                                      const std::string& server_name,
                                      const Until& until = Until::ambient());
@@ -56,17 +56,17 @@ class Stream {
                                         const std::string& server_name,
                                         const Until& until = Until::ambient());
 
-  // Reads at least one byte. Returns weft::Errc::end_of_stream only after the peer's close_notify;
-  // if the stream ends without close_notify, the error is Errc::truncated.
+  // Reads at least one byte unless `buffer` is empty. Returns weft::Errc::end_of_stream only after
+  // the peer's close_notify; if the stream ends without it, the error is Errc::truncated.
   net::Result<std::size_t> read_some(std::span<std::byte> buffer,
                                      const Until& until = Until::ambient());
-  // Returns whether there are received bytes that no read has returned. Ignores bytes of an
-  // incomplete record that a read has passed to OpenSSL. Only the reader may call this function.
+  // Returns whether received bytes remain for a read. Bytes of an incomplete record that a read has
+  // passed to OpenSSL do not count. Only the reader may call this function.
   [[nodiscard]] bool has_read_ahead() const noexcept;
   // Reads until `buffer` is full.
   net::Result<std::size_t> read_exactly(std::span<std::byte> buffer,
                                         const Until& until = Until::ambient());
-  // Writes at least one byte.
+  // Writes at least one byte unless `data` is empty, and at most 16 KiB.
   net::Result<std::size_t> write_some(std::span<const std::byte> data,
                                       const Until& until = Until::ambient());
   // Writes all of `data`.
@@ -76,13 +76,13 @@ class Stream {
   net::Result<std::size_t> write_all(std::string_view text, const Until& until = Until::ambient()) {
     return write_all(std::as_bytes(std::span(text)), until);
   }
-  // Sets the deadline for all later reads; Deadline::never() removes the deadline.
+  // Sets the deadline of current and later reads; Deadline::never() removes the deadline.
   void set_read_deadline(Deadline deadline) noexcept;
-  // Sets the deadline for all later writes; Deadline::never() removes the deadline.
+  // Sets the deadline of current and later writes; Deadline::never() removes the deadline.
   void set_write_deadline(Deadline deadline) noexcept;
 
-  // Sends close_notify: the peer reads the end of the stream, and later writes fail. Reads still
-  // succeed until the peer's close_notify.
+  // Sends close_notify, so the peer reads the end of the stream. Later writes by this side fail,
+  // but its reads succeed until the peer's close_notify.
   net::Result<void> shutdown(const Until& until = Until::ambient());
   // Closes the connection without close_notify; calls fail with weft::Errc::closed. Bytes already
   // received stay readable.

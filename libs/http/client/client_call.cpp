@@ -59,8 +59,8 @@ bool concerns_server(const Url& url, const Call& call) noexcept {
   return begin != std::string::npos && call.url.find_first_of("/?", begin + 3) == std::string::npos;
 }
 
-// Returns "example.org:443", the target of a CONNECT request (RFC 9112, 3.2.3). Returns nothing if
-// the Host header differs from the URL's host and has no port.
+// Returns the target of a CONNECT request (RFC 9112, 3.2.3), such as "example.org:443". Returns
+// nothing if the Host header differs from the URL's host and has no port.
 std::optional<std::string> tunnel_target(const Url& url, const std::string& host) {
   Authority parts;
   if (!parse_authority(host, parts)) return std::nullopt;
@@ -205,7 +205,8 @@ std::error_code ask_for_body(ClientConnection& connection, const std::string& he
     is_answered = state.head().status >= 200;
     if (is_answered || state.head().status == 100) return {};
     if (until.is_over()) return until.reason();
-    // Without this check, a server could extend the wait beyond `wait` with interim responses.
+    // Without this check, repeated interim responses could keep the caller here after `wait` has
+    // passed.
     if (wait.passed()) return {};
   }
 }

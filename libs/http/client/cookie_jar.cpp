@@ -26,7 +26,7 @@ struct Kept {
   bool host_only = false;
   bool secure = false;
   Deadline end = Deadline::never();
-  std::uint64_t created = 0;  // `created` and `used` are values of State::clock, a call counter.
+  std::uint64_t created = 0;  // `created` and `used` are values of State::clock, a count of calls.
   std::uint64_t used = 0;
 };
 
@@ -63,10 +63,10 @@ bool path_matches(std::string_view path, std::string_view cookie) noexcept {
 }  // namespace
 
 // Invariants
-//   I1  count is the number of cookies in domains, and no list in domains is empty. Unchecked:
-//       a check would take as long as the operation itself.
-//   I2  No two cookies of a domain have the same name and path. Unchecked: add() ensures this,
-//       because it replaces a cookie that has the same name and path.
+//   I1  count is the number of cookies in domains, and no list in domains is empty. Not asserted,
+//       because an assertion would take as long as the operation itself.
+//   I2  No two cookies of a domain have the same name and path. Not asserted, because add() ensures
+//       this, because it replaces a cookie that has the same name and path.
 struct CookieJar::State {
   using Domains = std::map<std::string, std::vector<Kept>, std::less<>>;
 

@@ -62,15 +62,15 @@ HostPool::Connections HostPool::take_old() {
 }
 
 // Schedules a sweep for the time at which the first connection becomes too old. If memory runs out,
-// no sweep will close the connections, so the function returns them for closing.
+// no sweep will close the connections, so the function returns them, and the caller closes them.
 HostPool::Connections HostPool::watch() noexcept {
   if (is_watched_ || connections_.empty()) return {};
   const std::int64_t since = connections_.front()->idle_since;
   const std::int64_t most = Deadline::never().nanoseconds() - since;
   const auto due = Deadline::at_nanoseconds(since + std::min<std::int64_t>(idle_.count(), most));
   try {
-    // A shared pointer would keep the pool alive until the sweep, although the pool's destructor
-    // can cancel the sweep.
+    // The pointer is weak, so that the pool can end before the sweep. The pool's destructor cancels
+    // the sweep.
     sweep_ = call_at(due, [weak = weak_from_this()] {
       if (const auto pool = weak.lock()) pool->sweep();
     });
@@ -83,7 +83,7 @@ HostPool::Connections HostPool::watch() noexcept {
 
 // Closes old connections. Runs in a fiber that no caller joins.
 void HostPool::sweep() noexcept {
-  Connections old;  // Destroyed, like `unwatched`, after `guard` unlocks.
+  Connections old;  // Destroyed, like `unwatched`, after the unlock.
   Connections unwatched;
   const detail::Guard guard(mutex_);
   try {

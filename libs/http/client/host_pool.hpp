@@ -51,8 +51,8 @@ struct ClientConnection {
   }
 };
 
-// Keeps the idle connections to one host. While there are any, a call to sweep() is scheduled. It
-// closes the connections that have been idle for at least idle_.
+// Keeps the idle connections to one host. While the pool keeps connections, a call to sweep() is
+// scheduled. sweep() closes the connections that have been idle for at least idle_.
 class HostPool : public std::enable_shared_from_this<HostPool> {
  public:
   HostPool(std::size_t most, std::chrono::nanoseconds idle) : slots(most), idle_(idle) {}

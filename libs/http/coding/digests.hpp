@@ -1,4 +1,4 @@
-// Lists the headers that contain a digest of the body as it is coded.
+// Lists the headers that contain a digest of the encoded body.
 #pragma once
 
 #include <array>

@@ -27,7 +27,8 @@ bool is_proxys(std::string_view name) noexcept {
   return is_one_of(name, kNames);
 }
 
-// Returns `last`. If `keeps` is true, the values of all headers with this name precede `last`.
+// Returns a list that ends with `last`. If `keeps` is true, it begins with the values of all
+// headers with this name.
 std::string joined(const Request& request, std::string_view name, bool keeps, std::string last) {
   std::string all;
   for (const Header& header : request.headers()) {
@@ -44,7 +45,7 @@ std::string client_of(const Request& request) {
   const std::string text = address.to_string();
   std::string_view host = std::string_view(text).substr(0, text.rfind(':'));
   if (address.is_v6()) host = host.substr(1, host.size() - 2);
-  return std::string(host.substr(0, host.find('%')));  // Other hosts do not know an IPv6 zone.
+  return std::string(host.substr(0, host.find('%')));  // An IPv6 zone is valid only on this host.
 }
 
 // Returns the scheme that the peer, a client or a proxy, used to reach this server.

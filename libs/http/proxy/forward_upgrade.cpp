@@ -72,7 +72,8 @@ struct OriginStream {
   net::Result<void> shutdown(const Until& until) { return link.end_writing(until); }
 };
 
-// Lets net::relay() use the client's connection as a stream. All bytes pass through its Layer.
+// Lets net::relay() use the client's connection as a stream. All bytes pass through the
+// connection's Layer.
 struct LayerStream {
   Upgraded& client;
 

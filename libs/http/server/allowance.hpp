@@ -14,7 +14,7 @@ namespace weft::http {
 // Holds a time budget for a peer. Waits use up the budget, and each byte adds 1/least_rate seconds
 // to it. The budget never exceeds `grace`. The owner drops a peer that makes no progress for
 // `grace`, or that stays slower than least_rate. A slow handler does not reduce the budget, because
-// only waits use it up.
+// only waits for the peer use it up.
 // Context: one fiber at a time.
 class Allowance {
  public:

@@ -33,7 +33,8 @@ class BodyReader {
   void set_limits(const RequestLimits& limits) noexcept;
   // See Request::read_some().
   net::Result<std::size_t> read_some(std::span<std::byte> buffer);
-  // Reads and drops the rest of the body if it is small. Returns false if no request can follow.
+  // Reads and drops the rest of the body if it is small. Returns false if the connection cannot
+  // serve another request.
   [[nodiscard]] bool discard();
   // Returns false if discard() would certainly fail.
   [[nodiscard]] bool may_be_discarded() const noexcept;

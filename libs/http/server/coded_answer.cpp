@@ -60,7 +60,7 @@ bool Answer::forbids_transform() const noexcept {
 
 // Returns whether to compress this response, whose size may be unknown. For status 304, the result
 // is the same as for the full response. Adds a Vary header for caches if the result depends on the
-// client. Never compresses a part of a file, but adds Vary, because the whole file may be
+// client. For a part of a file, returns false but adds Vary, because the whole file may be
 // compressed.
 bool Answer::wants_code(std::optional<std::uint64_t> size) {
   const Compression& options = *connection_.server().options().compression;

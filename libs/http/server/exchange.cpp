@@ -62,7 +62,7 @@ const Context* Exchange::ambient(void* exchange) noexcept {
   }
 }
 
-// If the context is in use, begins to watch whether the client disconnects. The caller must ensure
+// If the context is in use, starts watching for the client to disconnect. The caller must ensure
 // that the body has ended and that no fiber reads it.
 void Exchange::watch_for_hang_up() {
   {

@@ -34,12 +34,13 @@ class Input;
 // Implements a Request and a Response. The handler's fiber uses the Exchange first, and the
 // connection's fiber afterwards.
 // Order
-//   [made]  context() and set_limit() store a new context (release) -> context(), ambient(),
-//           set_limit() and finish() load it (acquire): they then see the complete context.
+//   [made]  context() and set_limit() store current_ (release) -> context(), ambient(), set_limit()
+//           and finish() load it (acquire): they then see the complete new context.
 //   [read]  When the body ends, read_some() stores is_read_ (release) -> context() loads it
-//           (acquire): if context() takes lock_ after read_some(), it sees true, and begins the
-//           watch. Otherwise read_some() sees the context, and begins the watch. Relaxed in the
-//           constructor: no other fiber uses the exchange yet.
+//           (acquire): context() sees true if it takes lock_ after read_some(). If context() takes
+//           lock_ first, read_some() sees the context. The function that first sees both the
+//           context and the end of the body begins the watch. Relaxed in the constructor: no other
+//           fiber uses the exchange yet.
 class Exchange {
  public:
   Exchange(ServerConnection& connection, Input& input, Output& output, const Head& head) noexcept;
@@ -50,8 +51,8 @@ class Exchange {
   net::Result<std::size_t> read_some(std::span<std::byte> buffer);
   [[nodiscard]] Context& context();
   // ContextNode calls this function for the handler's context. The first call makes the context. If
-  // that fails, returns the server's context, which all requests share. If no watch can start, the
-  // context does not end when the client disconnects.
+  // that fails, returns the server's context, which all requests share. If the connection cannot be
+  // watched, the context does not end when the client disconnects.
   [[nodiscard]] static const Context* ambient(void* exchange) noexcept;
   [[nodiscard]] ServerConnection& connection() noexcept { return connection_; }
   [[nodiscard]] const auto& parameters() const noexcept { return parameters_; }
@@ -85,12 +86,12 @@ class Exchange {
   std::vector<std::pair<std::string_view, std::string_view>> parameters_;
   // Guards the context, which the handler's fiber may use while another fiber reads the body.
   detail::SpinLock lock_;
-  // lock_ guards the construction of context_. Unchecked: once constructed, the context does not
-  // change, so its readers need no lock.
+  // lock_ guards the construction of context_. Not annotated, because readers take no lock, because
+  // context_ never changes after its construction.
   std::optional<Context> context_;
   std::forward_list<Context> narrower_;  // Contexts that set_limit() made in the handler's fiber.
-  // lock_ guards the watch until the handler has returned. Unchecked: later, only the connection's
-  // fiber uses the watch, without the lock.
+  // lock_ guards the watch until the handler has returned. Not annotated, because no annotation can
+  // express that afterwards the connection's fiber uses the watch without the lock.
   std::optional<HangUpWatch> hang_up_;
   detail::Atomic<Context*> current_{nullptr};
   detail::Atomic<bool> is_read_{false};  // True once the body has been read.

@@ -22,7 +22,7 @@ struct ForwardedClient {
 
 // Follows the proxies from the peer to the client. Reads the headers' lists from the last item to
 // the first, and uses an item if the proxy that added it is trusted. The peer added the last item.
-// Every other item was added by the proxy whose address is in the next item. Throws
+// Each earlier item was added by the proxy whose address is in the item after it. Throws
 // std::bad_alloc.
 [[nodiscard]] ForwardedClient find_client(std::span<const Header> headers,
                                           const net::Result<net::Address>& peer,

@@ -65,8 +65,7 @@ HangUpWatch::~HangUpWatch() {
   if (handle != nullptr) handle->read().remove_watch(*this);
   if (!told_.load(acquire)) detail::wake(fiber_);  // [told]
   ended_.wait();
-  // The edge that notified this watch may have announced bytes, so the next read must try the
-  // socket.
+  // An edge that this watch has received may mean new bytes, so the next read must try the socket.
   if (handle != nullptr) handle->read().set_drained(false);
 }
 
@@ -74,8 +73,9 @@ HangUpWatch::~HangUpWatch() {
 void HangUpWatch::enter() noexcept {
   const io::IoUse use(stream_.socket().handle());
   const detail::Waker fiber = fiber_;
-  // Holds the lock until the watch is registered, so that a thread that sets over_ finds a
-  // registered watch. add_watch() may call note_edge(), which takes no lock.
+  // enter() holds the lock until the watch is registered, so that the destructor finds it after
+  // setting over_. add_watch() may call note_edge(), which is safe because note_edge() takes no
+  // lock.
   const detail::Guard guard(lock_);
   const bool watches = use && !over_;
   told_.store(!watches, relaxed);  // Relaxed: lock_ or add_watch() publishes told_.

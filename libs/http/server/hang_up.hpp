@@ -12,14 +12,15 @@
 namespace weft::http {
 
 // Returns whether the peer has already closed its sending side, as a client may do right after its
-// request. Drops earlier edges, so that a peer that closes its side later causes a new edge. The
-// caller must be the only reader of the stream. Usually makes no system call.
+// request. First clears the recorded edges, so that a later close by the peer is reported as a new
+// edge. The caller must be the only reader of the stream. Usually makes no system call.
 [[nodiscard]] bool has_hung_up(net::TcpStream& stream) noexcept;
 
-// Watches a stream that no fiber reads. An edge wakes the watch's fiber, which has no stack until
-// then. The fiber then checks the stream, and cancels the context if the stream has ended. Unread
-// bytes, such as the next request or TLS's last message, can hide the end of the stream. In this
-// case, the fiber reads the state of the TCP connection from the kernel, or polls a Unix socket.
+// Watches a stream that no fiber reads. Until the first edge, the watch's fiber has no stack. Each
+// edge wakes the fiber, which then checks the stream, and cancels the context if the stream has
+// ended. Unread bytes, such as the next request or TLS's last message, can hide the end of the
+// stream. In this case, the fiber reads the state of the TCP connection from the kernel, or polls a
+// Unix socket.
 // Invariants
 //   I1  Once a thread has set over_ under the lock, the watch is not registered again.
 //   I2  told_ is false only while the watch is registered and fiber_ is waiting for it.
@@ -46,7 +47,7 @@ class HangUpWatch : private detail::IoWatch {
   bool over_ WEFT_GUARDED_BY(lock_) = false;
   // Order
   //   [told]  note_edge() stores true (release) -> ~HangUpWatch() loads it (acquire): the
-  //           destructor does not wake the fiber, because the caller of note_edge() does.
+  //           destructor then does not wake the fiber, because the caller of note_edge() does.
   detail::Atomic<bool> told_{false};
   Event ended_;
 };

@@ -15,8 +15,9 @@ std::int64_t moment_of(const Progress& progress, LongestBy by) noexcept {
   return by == LongestBy::age || began == 0 ? began : std::abs(progress.waits_since());
 }
 
-// Reads the details of a request that find_longest() has stored. Called only after a whole part of
-// the connections has been compared, because each peer's address costs a system call.
+// Reads the details of a request that find_longest() has stored. Connections::visit() visits the
+// connections in parts, and read() runs after each part, for the requests that are still among the
+// longest. For all other requests, no system call reads the peer's address.
 void read(Busy& busy) noexcept {
   const ServerConnection* const connection = std::exchange(busy.connection, nullptr);
   if (connection == nullptr) return;

@@ -17,7 +17,7 @@ namespace weft::http {
 
 // Order
 //   [meter]  make() stores a pointer to a new record (release) -> record(), count_request(),
-//            readings and the destructor load it (acquire), and so see the initial counts.
+//            readings and the destructor load it (acquire): they then see its initial counts.
 
 // Counts responses by route and status, and records their durations. Each of the first kOwnParts
 // threads that count something has its own part of the counters, to which no other thread writes.

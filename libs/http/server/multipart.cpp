@@ -34,7 +34,7 @@ std::string delimiter_of(std::string_view content_type) {
 
 // Invariants
 //   I1  buffer_[begin_, buffer_.size()) holds the received bytes that are not consumed yet. The
-//       first clear_ of these bytes belong to the part and contain no boundary.
+//       first `clear_` bytes of this range belong to the part and contain no boundary.
 //   I2  Once error_ is set, the reader reads no more.
 class Multipart::Reader {
  public:

@@ -15,7 +15,7 @@
 
 namespace weft::http {
 
-// Holds the beginning of a string. A lock is held during each copy, so a copy must not allocate.
+// Holds the beginning of a string. It is copied while a lock is held, so it must not allocate.
 template <std::size_t kMost>
 class ShortText {
  public:
@@ -83,8 +83,8 @@ class Progress {
     sent_.store(sent_.load(detail::relaxed) + bytes, detail::relaxed);
   }
 
-  // Returns when the request's first bytes arrived; 0 if there is no request. Any thread may call
-  // began() and read().
+  // Returns the time at which the request's first bytes arrived, or 0 if there is no request. Any
+  // thread may call began() and read().
   [[nodiscard]] std::int64_t began() const noexcept {
     const detail::SpinGuard guard(lock_);
     return began_;

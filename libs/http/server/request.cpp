@@ -14,7 +14,7 @@ namespace weft::http {
 
 namespace {
 
-// Returns the target without its scheme and host, if it has them.
+// Returns the target. Removes the scheme and the host if the target begins with them.
 std::string_view origin_form(std::string_view target) noexcept {
   if (target.starts_with('/') || target == "*") return target;
   const std::size_t host = target.find("://");

@@ -12,7 +12,7 @@ using RouteIndex = std::uint16_t;
 
 inline constexpr RouteIndex kNoRoute = 0;        // The number of a request that matches no route.
 inline constexpr RouteIndex kOtherRoutes = 1;    // Shared by all routes without a number.
-inline constexpr std::size_t kMostRoutes = 256;  // Including these two numbers.
+inline constexpr std::size_t kMostRoutes = 256;  // Including kNoRoute and kOtherRoutes.
 
 // Returns the number of a title such as "GET /users/{id}". A title's number never changes, and is
 // the same in all routers. Throws std::bad_alloc.

@@ -238,7 +238,7 @@ void Router::Routes::dispatch(Request& request, Response& response) const {
   route->handler(request, response);
 }
 
-// Refuses the request. If other methods have routes for the path, the response lists them.
+// Refuses the request. If other methods have routes for the path, the response lists these methods.
 void Router::Routes::refuse(std::string_view path, Response& response) const {
   std::set<std::string_view> methods;
   Node::Values values;

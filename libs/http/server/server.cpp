@@ -196,7 +196,7 @@ void ServerCore::stop() noexcept {
 void ServerCore::take_in(net::TcpStream stream) noexcept {
   const std::stop_token stop = stop_.get_token();
   // A stop ends the wait for room, but the accepted connection is still added, so that the shutdown
-  // can end it. The server may exceed its limit until the end of the grace period.
+  // can end it. The server may thus have more than max_connections connections until then.
   (void)room_.try_acquire_until(stop);
   auto* const connection = new (std::nothrow) ServerConnection(std::move(stream), *this);
   if (connection == nullptr) return room_.release();

@@ -75,7 +75,7 @@ SessionEnd ServerConnection::read_proxy_header() {
   return SessionEnd::idle;
 }
 
-// Makes the connection's layer if the server uses one. Returns at once if the layer exists.
+// Creates the connection's layer if the server uses one. Returns at once if the layer exists.
 SessionEnd ServerConnection::shake_hands() {
   const ServerLayer& secure = server_.options().secure;
   if (!secure || transport_.layer() != nullptr) return SessionEnd::idle;
@@ -99,8 +99,8 @@ SessionEnd ServerConnection::shake_hands() {
   return SessionEnd::idle;
 }
 
-// Calls the talk repeatedly while there are bytes to read. Also calls the talk once without bytes
-// if `begins` is true or the server is stopping.
+// Calls the upgraded connection's talk while there are bytes to read. If `begins` is true or the
+// server is stopping, calls it at least once, even without bytes.
 SessionEnd ServerConnection::converse(bool begins) {
   std::string early = std::move(conversation_->early);
   const std::stop_token stop = server_.stop_token();

@@ -45,7 +45,7 @@ class ServerCore {
   // Returns whether the server is stopping. shutdown() wakes the idle connections, which then
   // notice the stop.
   [[nodiscard]] bool stopping() const noexcept { return stop_.stop_requested(); }
-  // Returns the token that reports when connections that have had no request yet must end. These
+  // Returns the token whose stop request ends connections that have had no request yet. These
   // connections end a little later than the stop, because a client that has just connected may be
   // about to send a request.
   [[nodiscard]] std::stop_token end_of_new_connections() const noexcept {
@@ -58,7 +58,7 @@ class ServerCore {
     const bool is_new = connection.requests() == 0 && !new_end_.stop_requested();
     return (stopping() && !is_new) || connections_.has_been_idle_for_long(connection);
   }
-  // Returns the token that reports a stop request once the server begins to stop.
+  // Returns the token whose stop is requested when the server starts to stop.
   [[nodiscard]] std::stop_token stop_token() const noexcept { return stop_.get_token(); }
   // Returns the parent context of all requests.
   [[nodiscard]] const Context& scope() const noexcept { return scope_; }

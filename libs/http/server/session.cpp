@@ -118,9 +118,10 @@ class Session {
   Head head_;
 };
 
-// Reads without waiting, because an idle connection waits without a stack.
+// Reads without waiting. If no bytes have arrived, the fiber ends, and the connection waits for
+// bytes without a stack.
 Session::Found Session::read_first_bytes() {
-  // Later bytes will cause an edge, for which the connection waits without a stack.
+  // A read would find no bytes. Later bytes will cause an edge, which wakes the connection.
   if (served_ && !transport_.may_have_bytes()) return nothing_asked();
   const auto [count, error] = receive(input_.make_room(4096), Deadline::past());
   if (!error) {
@@ -257,8 +258,8 @@ void Session::run_handler(Exchange& exchange) {
   exchange.answer().send_error(
       503, "Retry-After: " + std::to_string(server_.options().retry_after.count()) + "\r\n");
   if (refused) return;
-  // Sends the response first. The queued task refers to local variables, so this function must not
-  // return before the task has ended or has been dropped.
+  // Sends the response before waiting for the task. The queued task refers to local variables, so
+  // this function must not return before the task has ended or has been dropped.
   (void)output_.flush();
   wait.done.wait();
 }

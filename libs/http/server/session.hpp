@@ -1,4 +1,4 @@
-// Serves the requests of a connection until no bytes are left.
+// Serves the requests of a connection until all received bytes are consumed.
 #pragma once
 
 #include <cstdint>

@@ -49,7 +49,7 @@ net::Result<std::size_t> Transport::read(std::span<std::byte> room, Deadline dea
 std::error_code Transport::write(std::string_view text, Allowance& allowance) {
   auto bytes = std::as_bytes(std::span(text));
   if (layer_ != nullptr) return write_by_layer(bytes, allowance);
-  // Most responses fit into the send buffer at once, so this attempt does not read the clock.
+  // Most responses fit into the send buffer, so the first attempt does not wait or read the clock.
   auto result = stream_.write_some(bytes, Deadline::past());
   allowance.earn(result.value);
   for (;;) {
@@ -81,7 +81,7 @@ std::error_code Transport::write_by_layer(std::span<const std::byte> bytes, Allo
   }
 }
 
-// Sends the file in parts, because progress becomes visible only when a call returns.
+// Sends the file in parts, because the progress is known only when send_file() returns.
 std::error_code Transport::write_file(int descriptor, std::uint64_t offset, std::uint64_t size,
                                       Allowance& allowance, std::uint64_t& written) {
   constexpr std::uint64_t kPart = 256 * 1024;

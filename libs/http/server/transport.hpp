@@ -35,7 +35,7 @@ class Transport {
   [[nodiscard]] bool may_have_bytes() noexcept;
   // Returns true if there are bytes to read or the stream has ended.
   [[nodiscard]] bool has_bytes();
-  // Reads the available bytes. With a past deadline, the call does not wait.
+  // Reads the available bytes. If the deadline has already passed, the call does not wait.
   net::Result<std::size_t> read(std::span<std::byte> room, Deadline deadline);
   // Writes all of `text`. Fails if the client reads too slowly for `allowance`.
   std::error_code write(std::string_view text, Allowance& allowance);

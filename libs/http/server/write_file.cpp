@@ -20,7 +20,8 @@ struct Transfer {
   int error = 0;
 };
 
-// This function is not inlined, because a compiler might keep the address of errno across a switch.
+// Not inlined, because a compiler might otherwise keep the address of errno across a switch, after
+// which the fiber may run on another thread.
 [[gnu::noinline]] Transfer read_part(int from, std::uint64_t offset,
                                      std::span<char> room) noexcept {
   if (io::FileKernel* files = io::simulated_files(from)) [[unlikely]] {

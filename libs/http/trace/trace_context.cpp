@@ -118,7 +118,7 @@ std::optional<TraceContext> received_trace(const Request& request) {
     }
   }
   if (parents != 1) return std::nullopt;
-  // A receiver may drop a longer state entirely.
+  // The standard allows a receiver to drop a tracestate that is longer than kMostOfState.
   if (trace && state.size() <= kMostOfState) trace->tracestate = std::move(state);
   return trace;
 }

@@ -235,8 +235,7 @@ std::error_code WebSocket::Core::await_close(const Until& until) {
 
 void WebSocket::Core::linger() {
   {
-    // If another caller holds reading_, that caller sees State::ended, and lingers or closes the
-    // link itself.
+    // If another caller holds reading_, it sees State::ended, and then lingers or closes the link.
     if (!reading_.try_lock()) return;
     const HeldLock lock(reading_);
     if (!std::exchange(state_.lingers, false)) return;
@@ -277,7 +276,8 @@ void WebSocket::Core::detach() noexcept {
     state_.lingers = false;
     over_.set();
   }
-  // Waits for a caller in linger(), whose next read fails because the link is closed.
+  // If linger() is running, waits until it has returned. It returns soon, because reads of the
+  // closed link fail.
   link_.lingering.lock();
   const HeldLock lock(link_.lingering);
 }

@@ -94,8 +94,8 @@ class SharedLink {
 
 // Holds the connection, with one mutex for each direction. A reader may also lock writing_, to
 // answer a ping or a close. A writer never locks reading_.
-// Invariant: while State::is_parked is set, no caller reads. Only the server knows whether it is
-// watching the connection, so no assertion checks this.
+// Invariant: while State::is_parked is set, no caller reads, because the server waits for bytes
+// instead. No assertion checks this, because a Core cannot see whether the server waits.
 class WebSocket::Core {
  public:
   // Without DeflateTerms, the connection does not compress messages.

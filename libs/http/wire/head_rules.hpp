@@ -10,7 +10,7 @@
 namespace weft::http {
 
 struct Head;
-// The fault of a head; empty if the head is valid.
+// The error in a head; empty if the head is valid.
 using Fault = std::optional<Errc>;
 
 [[nodiscard]] bool is_token(std::string_view text) noexcept;
@@ -19,7 +19,7 @@ using Fault = std::optional<Errc>;
 // HTTP/1.x. A version above 1.1 is treated as 1.1 (RFC 9110, 2.5).
 [[nodiscard]] Fault parse_request_line(std::string_view line, Head& head) noexcept;
 // Parses the first line of a response: HTTP/1.x, one space, three digits, and optionally a space
-// and a text.
+// and a reason phrase.
 [[nodiscard]] Fault parse_status_line(std::string_view line, Head& head) noexcept;
 
 // Checks the target and the headers, and sets the fields of Head that describe the body and the

@@ -12,7 +12,7 @@
 namespace weft::http {
 
 // Holds received bytes in a contiguous buffer. Small messages fit into the object itself, which a
-// server keeps on a stack. Consumed bytes stay valid until the next call of make_room() or keep().
+// server keeps on a stack. Consumed bytes stay valid until the next call to make_room() or keep().
 class Input {
  public:
   Input() noexcept = default;
@@ -22,9 +22,9 @@ class Input {
   [[nodiscard]] std::string_view rest() const noexcept { return {data_ + begin_, end_ - begin_}; }
   void consume(std::size_t size) noexcept { begin_ += size; }
 
-  // Returns free space after the unconsumed bytes. If the caller fills all of it, at most `most`
-  // bytes are unconsumed. Returns an empty span if `most` bytes are already unconsumed. Moves bytes
-  // to the front if the buffer is full.
+  // Returns free space after the unconsumed bytes. Even if the caller fills this space, no more
+  // than `most` bytes are unconsumed. Returns an empty span if `most` bytes are already unconsumed.
+  // Moves bytes to the front if the buffer is full.
   [[nodiscard]] std::span<char> make_room(std::size_t most) {
     if (begin_ == end_) {
       begin_ = end_ = 0;

@@ -52,7 +52,8 @@ void flood(FiberPool& pool, Concurrency& gauge, std::atomic<int>& ran) {
 
 TEST_SUITE_BEGIN("pool/capacity");
 
-FIBER_TEST_CASE("running tasks of 64 concurrent submitters never exceed the capacity") {
+FIBER_TEST_CASE(
+    "the number of running tasks never exceeds the capacity when 64 submitters run concurrently") {
   for (const std::size_t queue : {std::size_t{0}, std::size_t{1}, std::size_t{50}, kUnlimited}) {
     for (const std::size_t capacity : {std::size_t{1}, std::size_t{4}}) {
       Concurrency gauge;

@@ -45,7 +45,7 @@ FIBER_TEST_CASE(
 }
 
 FIBER_TEST_CASE(
-    "a wait for a task that drop_oldest has dropped reports that the task was cancelled") {
+    "a handle reports that its task was cancelled when drop_oldest has dropped the task") {
   weft::test::Flag release;
   FiberPool pool(dropping(1, 1));
   CHECK(pool.submit([&] { release.wait(); }));

@@ -342,7 +342,7 @@ TEST_CASE("the maximum number of workers under a load factor changes as in a ref
   }
 }
 
-TEST_CASE("PoolState drops tasks to make room for a task with a key only if that task then fits") {
+TEST_CASE("PoolState drops tasks to accept a task with a key only if that task then fits") {
   Held held({.capacity = 4, .queue_capacity = 2, .on_full = OnFull::drop_oldest});
   PoolItem holder = item_with({.key = 1});
   TaskQueue::Memory rest =
@@ -353,7 +353,8 @@ TEST_CASE("PoolState drops tasks to make room for a task with a key only if that
   CHECK(held.state.can_drop_for(item_with({.key = 2, .weight = 3})));
 }
 
-TEST_CASE("a sub-pool that has all its drain tasks in the parent requests no further drain task") {
+TEST_CASE(
+    "a sub-pool requests no further drain task when the parent already has all its drain tasks") {
   Held held({.capacity = 1, .queue_capacity = 1}, true);
   CHECK(held.state.must_wait_at_parent(1));
   held.state.workers.begin_start();
@@ -362,7 +363,7 @@ TEST_CASE("a sub-pool that has all its drain tasks in the parent requests no fur
   CHECK(!held.state.must_wait_at_parent(1));
 }
 
-TEST_CASE("a sub-pool whose drain task is starting does not request another for a blocked caller") {
+TEST_CASE("a sub-pool requests no further drain task for a blocked caller while one is starting") {
   Held held({.capacity = 2, .queue_capacity = 1}, true);
   held.state.workers.begin_start();
   CHECK(!held.state.must_wait_at_parent(1));

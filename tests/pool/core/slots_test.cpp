@@ -41,8 +41,7 @@ TEST_CASE("a task heavier than a reduced capacity runs alone") {
 }
 
 TEST_CASE(
-    "tasks that wait for their key do not prevent the start of a task heavier than a reduced "
-    "capacity") {
+    "a task whose weight exceeds the reduced capacity may start while other tasks wait for a key") {
   Slots slots(4, 3);
   slots.accept(3);
   slots.resize(2);

@@ -135,7 +135,7 @@ FIBER_TEST_CASE(
 }
 
 FIBER_TEST_CASE(
-    "a pool's stop token that is first requested after close(cancel) already has a stop request") {
+    "stop_token() returns a token with a stop request when close(cancel) precedes its first call") {
   FiberPool pool({.capacity = 1});
   pool.close(Close::cancel);
   CHECK(pool.stop_token().stop_requested());

@@ -107,7 +107,7 @@ SIM_TEST_CASE("a pool with timings measures how long its tasks wait and run") {
   CHECK(timings.average == timings.total / 4);
 }
 
-SIM_TEST_CASE("the measured wait of a task begins with the submit call that parked for room") {
+SIM_TEST_CASE("a task's measured wait includes the time during which submit() waited for room") {
   weft::Event release;
   FiberPool pool({.capacity = 1, .timings = true});
   CHECK(pool.submit([&] { release.wait(); }));
@@ -124,7 +124,7 @@ SIM_TEST_CASE("the measured wait of a task begins with the submit call that park
 }
 
 FIBER_TEST_CASE(
-    "a pool measures tasks of every kind, including tasks that throw, but no dropped tasks") {
+    "a pool measures every task that runs, even if it throws, but does not measure dropped tasks") {
   weft::test::Flag release;
   const auto begin = Clock::now();
   FiberPool pool({.capacity = 1,

@@ -241,7 +241,8 @@ FIBER_TEST_CASE("heavy tasks regain their slots under a constant load of light t
   CHECK(pool.available_hint() == 3);
 }
 
-FIBER_TEST_CASE("tasks with different weights that wait for each other never exceed the capacity") {
+FIBER_TEST_CASE(
+    "tasks never exceed the capacity when they have different weights and wait for each other") {
   constexpr std::size_t kCapacity = 6;
   FiberPool pool({.capacity = kCapacity, .queue_capacity = 4});
   std::atomic<std::size_t> running{0};

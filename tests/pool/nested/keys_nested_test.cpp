@@ -71,7 +71,7 @@ FIBER_TEST_CASE("submitters that need only a slot overtake a submitter whose key
 // Regression test: the task waited for room that tasks of a key occupied, while the holder of that
 // key waited behind the task.
 FIBER_TEST_CASE(
-    "a task heavier than a reduced capacity starts even though other tasks wait for their key") {
+    "a task whose weight exceeds the reduced capacity starts even if other tasks wait for a key") {
   FiberPool pool({.capacity = 4, .queue_capacity = 3});
   Event others_end, holder_goes_on;
   CHECK(pool.submit({.key = 1}, [&] {

@@ -68,7 +68,7 @@ FIBER_TEST_CASE(
 }
 
 FIBER_TEST_CASE(
-    "tasks share their pool's slots when the steps of their parallel loops wait for that pool") {
+    "a pool keeps to its capacity when loop steps of its tasks wait for other tasks of the pool") {
   for (const std::size_t capacity : {1u, 2u, 3u}) {
     Concurrency gauge;
     FiberPool pool({.capacity = capacity, .queue_capacity = 10});

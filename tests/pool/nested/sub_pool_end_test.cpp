@@ -310,8 +310,8 @@ struct Nested {
 }  // namespace
 
 FIBER_TEST_CASE(
-    "the statistics of nested pools add up when submit() calls race with pauses, resizes and "
-    "closes") {
+    "the statistics of nested pools stay consistent when submit() calls race with pauses, resizes "
+    "and closes") {
   const int rounds = kSanitized ? 4 : 20;
   for (int round = 0; round < rounds; ++round) {
     Nested nested;

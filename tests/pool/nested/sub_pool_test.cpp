@@ -136,7 +136,7 @@ FIBER_TEST_CASE("queued tasks of a sub-pool run when a full parent has room agai
   CHECK(order == std::vector<int>{0, 1, 2});
 }
 
-FIBER_TEST_CASE("a deadline or a stop request ends a blocked call of a sub-pool's submit()") {
+FIBER_TEST_CASE("a deadline or a stop request ends a blocked submit() to a sub-pool") {
   BusyParent busy;
   FiberPool pool({.parent = &busy.pool});
   CHECK(pool.submit_until(1us, [] {}) == Errc::timed_out);

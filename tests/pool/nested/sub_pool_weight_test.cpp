@@ -51,7 +51,7 @@ FIBER_TEST_CASE(
   CHECK(parent.available_hint() == 3);
 }
 
-FIBER_TEST_CASE("a blocked submitter of a sub-pool requests at most one worker of the parent") {
+FIBER_TEST_CASE("a blocked submitter of a sub-pool requests at most one worker from the parent") {
   constexpr std::size_t kCapacity = 1'000;
   FiberPool parent({.capacity = kCapacity});
   FiberPool sub({.capacity = kCapacity, .parent = &parent});

@@ -164,7 +164,7 @@ FIBER_TEST_CASE(
 }
 
 FIBER_TEST_CASE(
-    "with caller_runs, submit() waits while its task's key is in use instead of running the task") {
+    "with caller_runs, submit() does not run a task whose key is in use, but waits for the key") {
   FiberPool pool({.capacity = 1, .on_full = OnFull::caller_runs});
   weft::test::Flag hold;
   Record record;

@@ -152,9 +152,7 @@ SIM_TEST_CASE("the number of a pool's workers follows a load that rises and fall
   CHECK(balanced(pool.stats()));
 }
 
-SIM_TEST_CASE(
-    "tasks that each wait for the next task complete when load_factor adds a worker at each "
-    "interval") {
+SIM_TEST_CASE("load_factor adds a worker at each interval when each task waits for the next task") {
   for (const bool closed : {false, true}) {
     std::atomic<int> ran{0};
     std::vector<weft::Event> done(5);

@@ -78,8 +78,8 @@ FIBER_TEST_CASE("tasks submitted one after another run on the same worker") {
 }
 
 FIBER_TEST_CASE(
-    "idle workers run tasks in turn with WakeOrder::fifo, and the worker that has been idle "
-    "longest retires first") {
+    "with WakeOrder::fifo, idle workers take turns at running tasks, and the longest idle worker "
+    "retires first") {
   FiberPool pool({.capacity = 8, .wake_order = WakeOrder::fifo, .idle_timeout = kNever});
   const std::vector<std::uint64_t> fibers = warm_up(pool, 8);
   for (const std::uint64_t fiber : fibers) {
@@ -156,7 +156,7 @@ FIBER_TEST_CASE("an unused pool has no fiber after its idle timeout") {
 }
 
 FIBER_TEST_CASE(
-    "a pool keeps min_workers idle workers, and no extra fiber waits for their timeout") {
+    "a pool runs no fiber besides its workers when only min_workers idle workers are left") {
   FiberPool pool({.capacity = 4, .min_workers = 2, .idle_timeout = 1ms});
   (void)warm_up(pool, 4);
   wait_until_true([&] {

@@ -61,7 +61,7 @@ concept NamesExecutor = requires(const T& it) {
 template <class T>
 concept Wraps = requires(const T& it) {
   it.initiation_;
-};  // Matches the handlers of as_tuple and redirect_error.
+};  // Matches the initiations of as_tuple and redirect_error.
 template <class T>
 concept PointsToNamed = requires(const T& it) {
   it->get_executor();
@@ -89,8 +89,8 @@ auto executor_of_arguments(const First& first, const Rest&... rest) {
     return executor_of_arguments(rest...);
   }
 }
-// To check a token, Asio's concept instantiates the token with an initiation that is never called.
-// All of initiate() must compile for it, because a wrapping token's initiate() may return auto.
+// To check a token, Asio's concept instantiates initiate() with an initiation that is never called.
+// The body of initiate() must compile too, because a return type of auto is deduced from it.
 template <class Initiation>
 inline constexpr bool kIsTrial = false;
 #if defined(ASIO_HAS_CONCEPTS) || defined(BOOST_ASIO_HAS_CONCEPTS)
@@ -147,7 +147,7 @@ struct Outcome<std::exception_ptr, Args...> {
   using Value = typename Plain<Args...>::Value;
 };
 
-// Returns the error among the arguments, if there is one; as_tuple puts the error into a tuple.
+// Returns the error if it is the first argument, or the first element of a tuple from as_tuple.
 template <class First, class... Rest>
 ErrorCode* error_within(std::tuple<First, Rest...>& values) noexcept {
   if constexpr (std::is_same_v<First, ErrorCode>) {
@@ -166,8 +166,8 @@ ErrorCode* error_within(Pair& /*not a tuple*/) noexcept {
 
 // --- The operation -------------------------------------------------------------------------------
 
-// Calls `function` on an executor; if the executor drops the Part instead, the destructor ends the
-// wait. `pending` counts the Part until it is called or dropped.
+// Calls `function` on an executor. Holds one count of `pending` until `function` has returned, or
+// until the Part is destroyed, if the executor drops it or `function` throws.
 template <class F>
 class Part {
  public:
@@ -219,8 +219,8 @@ class FiberOperation {
   }
 
  private:
-  // Represents the handler that the operation finally calls. If Asio destroys the handler instead,
-  // the operation was abandoned.
+  // Represents the handler that the operation finally calls. If Asio destroys the handler without
+  // calling it, the caller's wait ends with operation_aborted.
   class Handler {
    public:
     using executor_type = Place;
@@ -274,8 +274,8 @@ class FiberOperation {
         WEFT_TRY { end_operation(); }
         WEFT_CATCH_ALL { cancel_exception_ = std::current_exception(); }
       };
-      // If dispatch() throws, the operation continues. Its state is on this stack, so the caller
-      // still waits for its end.
+      // If dispatch() throws, the operation continues. The operation's state is on this stack, so
+      // the caller must still wait until the operation ends.
       WEFT_TRY { lib::dispatch(place_, Part<decltype(cancel)>(pending_, cancel)); }
       WEFT_CATCH_ALL { cancel_exception_ = std::current_exception(); }
       (void)pending_.wait_until({});
@@ -347,7 +347,7 @@ class FiberOperation {
   const Token& token_;
   const Place place_;
   WaitGroup pending_;
-  std::optional<std::tuple<Args...>> results_;  // Set by the operation's handler.
+  std::optional<std::tuple<Args...>> results_;  // Set by the handler, or by give_up().
   std::exception_ptr exception_;                // Set if the start of the operation throws.
   std::exception_ptr cancel_exception_;         // Set if the cancellation throws.
   bool timed_out_ = false;

@@ -11,9 +11,9 @@ namespace weft::asio {
 inline namespace WEFT_ASIO_LIBRARY {
 namespace detail {
 
-// When a context ends, its destructor abandons all operations: Asio destroys their handlers. Until
-// it has destroyed all of them, the callers that waited for these operations must not use Asio's
-// services again. A GivenUp on the destructor's stack therefore ends these waits only after that.
+// A context's destructor abandons all operations: Asio destroys the operations' handlers. Callers
+// that waited for the operations must not use Asio's services again until all these handlers are
+// destroyed. A GivenUp in the destructor therefore keeps them waiting until then.
 class GivenUp {
  public:
   GivenUp() : previous_(std::exchange(current(), this)) {}
