@@ -197,7 +197,7 @@ FIBER_TEST_CASE_WITH("other workers run fibers that a long-running fiber has wok
 }
 
 FIBER_TEST_CASE_WITH(
-    "a busy worker runs the only fiber in the queue of a worker whose fiber is computing",
+    "a busy worker takes and runs the only queued fiber of another worker that is computing",
     {.workers = {2}, .options = {.monitor = false}}) {
   std::atomic<bool> busy{false};
   std::atomic<bool> done{false};

@@ -1,4 +1,4 @@
-// Declares the listener that is notified when a fiber blocks its worker, as in a system call.
+// Declares the listener that is notified when a fiber blocks its worker, usually in a system call.
 #pragma once
 
 #include <chrono>

@@ -113,7 +113,7 @@ class Reply {
   // caller may repeat a call that failed with weft::Errc::timed_out or cancelled.
   // Errors: weft::Errc::end_of_stream, timed_out, cancelled; codes of ErrorKind::malformed
   // (malformed_coding: the body cannot be decompressed); unexpected_end, head_too_large (trailers);
-  // std::errc::not_enough_memory; the errors of the layer and the stream.
+  // std::errc::not_enough_memory; the errors of the TLS layer and the stream.
   net::Result<std::size_t> read_some(std::span<std::byte> buffer,
                                      const Until& until = Until::ambient());
   // Reads the body to its end. After an error, `value` is the start of the body.
@@ -162,9 +162,9 @@ class Client {
   // keeps the method and the body. It drops Authorization, Cookie and similar headers if the origin
   // changes. It returns a redirect that it cannot follow, such as one from https to http. If the
   // server closed a reused connection, send() repeats GET, HEAD, PUT, DELETE, OPTIONS and TRACE.
-  // Errors: weft::Errc::timed_out, cancelled; codes of ErrorKind::malformed; Errc::unsupported,
-  // unsupported_version, unsupported_coding, unexpected_end, head_too_large, too_many_redirects,
-  // refused_by_proxy; the errors of dial(), the layer, the stream and body_source.
+  // Errors: weft::Errc::timed_out or cancelled; a code of ErrorKind::malformed; Errc::unsupported,
+  // unsupported_version, unsupported_coding, unexpected_end, head_too_large, too_many_redirects or
+  // refused_by_proxy; an error of dial(), the TLS layer, the stream or body_source.
   net::Result<Reply> send(const Call& call, const Until& until = Until::ambient());
   // Calls send() with a GET request for `url`, without extra headers.
   net::Result<Reply> get(std::string url, const Until& until = Until::ambient()) {

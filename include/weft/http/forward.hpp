@@ -63,9 +63,9 @@ net::Result<void> forward_reply(Reply& reply, Response& response,
 // other final response as it arrives. `until` limits the call, but not the relay.
 // Context: the request's handler; parks.
 // Errors: Errc::unsupported if asks_for_upgrade() is false or the options do not support the
-// scheme; already_started, head_too_large, unexpected_end, unsupported_version, unsupported_coding,
-// codes of ErrorKind::malformed; errors of net::dial(), the layer and the stream. The handler can
-// respond if Response::started() is false.
+// scheme; Errc::already_started; the codes of Client::send() for an invalid response; the errors of
+// net::dial(), the TLS layer and the stream. The handler can respond if Response::started() is
+// false.
 // Throws: std::bad_alloc; the call and the relay also throw whatever spawn() throws.
 [[nodiscard]] net::Result<void> forward_upgrade(Request& request, Response& response,
                                                 std::string_view origin,

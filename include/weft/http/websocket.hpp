@@ -164,9 +164,9 @@ struct WebSocketCall {
 // Connects to a server and performs the handshake; `until` can end each wait. Follows no redirect.
 // The connection is closed without a close handshake when the last pointer is destroyed.
 // Context: fibers and plain threads; parks.
-// Errors: weft::Errc::timed_out, cancelled; codes of ErrorKind::malformed; Errc::unsupported for
-// another scheme, a refused handshake or an unoffered option; unsupported_version, unexpected_end,
-// unsupported_coding, head_too_large; the errors of dial(), the layer and the stream.
+// Errors: weft::Errc::timed_out or cancelled; Errc::unsupported if the scheme is unknown, or if the
+// server refuses or selects an option that was not offered; the codes of Client::send() for an
+// invalid URL, call or response; the errors of dial(), the TLS layer and the stream.
 // Throws: std::bad_alloc, and whatever go() throws.
 net::Result<std::shared_ptr<WebSocket>> open_websocket(const WebSocketCall& call,
                                                        const Until& until = Until::ambient());
