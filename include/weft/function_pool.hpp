@@ -48,10 +48,10 @@ template <std::invocable Make>
 // process_until(). Several workers may call the function at once. A per_worker() object serves one
 // task at a time. A worker creates its object for its first task, and destroys it when the worker
 // retires. The capacity thus limits the number of objects, but an object does not count while its
-// task or destructor waits for other tasks of the pool. If creating the object throws, the task
-// gets the exception, and the worker's next task creates the object. A task that its submitter runs
-// (OnFull::caller_runs) gets its own object. A pool with per_worker() cannot have a parent. A
-// FunctionPool otherwise behaves like a FiberPool. Context, Throws, Ordering: as for FiberPool.
+// task or destructor waits for the pool. If creating the object throws, the task gets the
+// exception, and the worker's next task creates the object. A task that its submitter runs
+// (OnFull::caller_runs) gets its own object. A FunctionPool otherwise behaves like a FiberPool.
+// Context, Throws, Ordering: as for FiberPool.
 template <class In, class Out = void>
 class FunctionPool {
   static_assert(std::is_object_v<In>, "the argument is kept until its task runs");
