@@ -10,7 +10,6 @@
 #include <cstring>
 #include <mutex>
 #include <system_error>
-#include <typeinfo>
 #include <weft/detail/fork.hpp>
 
 #include "base/pin.hpp"
@@ -98,8 +97,7 @@ void forward(const struct sigaction& previous, int number, siginfo_t* info, void
 // Writes where the fiber was spawned, and the mangled name of its type, because demangling would
 // need memory.
 void write_origin(const Fiber& fiber) noexcept {
-  const std::type_info* type = fiber.task.type_hint();
-  if (type != nullptr && *type == typeid(void)) type = nullptr;  // The task hides its type.
+  const std::type_info* const type = fiber.task.type_hint();
   const auto* site = static_cast<const char*>(fiber.site_hint());
   if (type == nullptr && site == nullptr) return;
   SignalText line;

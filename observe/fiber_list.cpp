@@ -50,8 +50,7 @@ FiberEntry read_entry(const Fiber& fiber, FiberState state, const scheduler::Sha
   if (state == FiberState::parked || state == FiberState::inlining) {
     entry.reason = to_string(static_cast<detail::WaitReason>(fiber.reason()));
   }
-  const std::type_info* type = fiber.task.type_hint();
-  if (type != nullptr && *type != typeid(void)) entry.type = type;
+  entry.type = fiber.task.type_hint();
   entry.site = fiber.site_hint();
   const fibers::Stack* stack = fiber.stack.load(acquire);  // [bound]
   if (stack == nullptr) return entry;

@@ -38,7 +38,7 @@ const void* address_of(std::uint64_t number) { return reinterpret_cast<const voi
 
 std::string describe_spawn(const TraceEvent& event) {
   const auto* type = static_cast<const std::type_info*>(address_of(event.words[2]));
-  if (type != nullptr && *type != typeid(void)) return runtime::describe_type(*type);
+  if (type != nullptr) return runtime::describe_type(*type);
   if (event.words[1] == 0) return {};
   // The call itself precedes its return address.
   return runtime::describe_address(static_cast<const char*>(address_of(event.words[1])) - 1);

@@ -80,8 +80,7 @@ void append_fiber(const Fiber& fiber, std::chrono::nanoseconds age, std::string&
   }
   text.append(identity);
   append_state(fiber, age, text);
-  const std::type_info* type = fiber.task.type_hint();
-  if (type != nullptr && *type != typeid(void)) {
+  if (const std::type_info* const type = fiber.task.type_hint()) {
     text.append("; runs ").append(describe_type(*type));
   }
   if (const void* site = fiber.site_hint()) {

@@ -48,7 +48,7 @@ ProfileStack make_stack(const char* name, const std::type_info* type,
   ProfileStack stack;
   stack.fiber = name;
   base::make_printable(stack.fiber);
-  if (type != nullptr && *type != typeid(void)) stack.type = type;
+  stack.type = type;
   if (stack.fiber.empty() && stack.type == nullptr) stack.fiber = "[fiber]";
   stack.calls.assign(calls.frames.begin(),
                      calls.frames.begin() + static_cast<std::ptrdiff_t>(calls.count));

@@ -238,6 +238,11 @@ struct Wrapping {
   void operator()() const {}
 };
 
+struct Hiding {
+  using Shown = void;
+  void operator()() const {}
+};
+
 TEST_CASE("a task reports its callable's type even after the callable is destroyed") {
   struct Callable {
     const Task* task;
@@ -257,6 +262,8 @@ TEST_CASE("a task reports its callable's type even after the callable is destroy
   // The test reuses the variable, and its former content is not destroyed a second time.
   task = Task(Wrapping{});
   CHECK(*task.type_hint() == typeid(int));
+  task = Task(Hiding{});
+  CHECK(task.type_hint() == nullptr);
 }
 
 TEST_SUITE_END();

@@ -14,6 +14,7 @@
 namespace weft::detail {
 
 // The type that a dump shows for a callable: Callable, or the type that Callable declares as Shown.
+// If this type is void, a dump shows no type.
 template <class Callable>
 struct ShownType {
   using Type = Callable;
@@ -123,7 +124,7 @@ class Task {
     return operations->join_target(&pointer);
   }
 
-  // Returns the type of the callable, even after it has run; null without a callable or RTTI.
+  // Returns the ShownType of the callable, even after it has run; null without a type or RTTI.
   [[nodiscard]] const std::type_info* type_hint() const noexcept {
     const Operations* operations = operations_hint();
     return operations == nullptr ? nullptr : operations->type;
@@ -221,10 +222,10 @@ class Task {
   template <class Callable>
   [[nodiscard]] static constexpr const std::type_info* type_of() noexcept {
 #ifdef __cpp_rtti
-    return &typeid(typename ShownType<Callable>::Type);
-#else
-    return nullptr;
+    using Type = typename ShownType<Callable>::Type;
+    if constexpr (!std::is_void_v<Type>) return &typeid(Type);
 #endif
+    return nullptr;
   }
 
   template <class Callable>
