@@ -24,6 +24,7 @@
 #include "libs/http/wire/as_tcp.hpp"
 #include "libs/http/wire/bytes.hpp"
 #include "libs/http/wire/head_parser.hpp"
+#include "libs/http/wire/header_names.hpp"
 
 namespace weft::http {
 
@@ -94,8 +95,7 @@ bool is_secret(std::string_view name) noexcept {
   constexpr std::array<std::string_view, 6> kSecret = {"authorization",    "proxy-authorization",
                                                        "cookie",           "cookie2",
                                                        "www-authenticate", "proxy-authenticate"};
-  return std::any_of(kSecret.begin(), kSecret.end(),
-                     [name](std::string_view secret) { return equal_tokens(name, secret); });
+  return is_one_of(name, kSecret);
 }
 
 // Prepares `call` for the target of a redirect. Returns false, and leaves `call` unchanged, if the

@@ -6,18 +6,12 @@
 #include <weft/error.hpp>
 #include <weft/http/error.hpp>
 
-#include "libs/http/coding/digests.hpp"
 #include "libs/http/proxy/pass_on.hpp"
+#include "libs/http/wire/header_names.hpp"
 
 namespace weft::http {
 
 namespace {
-
-template <std::size_t size>
-bool is_one_of(std::string_view name, const std::array<std::string_view, size>& names) noexcept {
-  return std::any_of(names.begin(), names.end(),
-                     [name](std::string_view each) { return equal_tokens(name, each); });
-}
 
 // Returns true for headers that the proxy writes or extends.
 bool is_proxys(std::string_view name) noexcept {

@@ -3,16 +3,16 @@
 #include <string>
 
 #include "libs/http/coding/accept_encoding.hpp"
-#include "libs/http/coding/digests.hpp"
 #include "libs/http/server/answer.hpp"
 #include "libs/http/server/server_connection.hpp"
 #include "libs/http/server/server_core.hpp"
+#include "libs/http/wire/header_names.hpp"
 
 namespace weft::http {
 
 namespace {
 
-bool is_one_of(std::string_view type, const std::vector<std::string>& types) noexcept {
+bool is_listed(std::string_view type, const std::vector<std::string>& types) noexcept {
   return std::any_of(types.begin(), types.end(), [type](std::string_view known) {
     if (known.ends_with('/')) return equal_tokens(type.substr(0, known.size()), known);
     if (known.starts_with('+') && type.size() > known.size()) {
@@ -50,10 +50,7 @@ bool Answer::forbids_transform() const noexcept {
     if (equal_tokens(header.name, "cache-control") && list_has(header.value, "no-transform")) {
       return true;
     }
-    if (std::any_of(kDigests.begin(), kDigests.end(),
-                    [&header](std::string_view name) { return equal_tokens(header.name, name); })) {
-      return true;
-    }
+    if (is_one_of(header.name, kDigests)) return true;
   }
   return false;
 }
@@ -71,7 +68,7 @@ bool Answer::wants_code(std::optional<std::uint64_t> size) {
   std::string_view type = field("content-type");
   type = type.substr(0, type.find(';'));
   while (type.ends_with(' ')) type.remove_suffix(1);
-  if (type.empty() || !is_one_of(type, options.types)) return false;
+  if (type.empty() || !is_listed(type, options.types)) return false;
   fields_ += "Vary: Accept-Encoding\r\n";
   return !is_part && accepts_gzip(head_.headers());
 }
