@@ -110,7 +110,8 @@ class OrderedStream {
   // Refuses later tasks, and parks until every result has been delivered or dropped.
   // Throws: in the first call, the first exception (in submission order) of a task or the sink.
   void finish() {
-    if (finish_until({}) && deliverer_.joinable()) deliverer_.join();
+    (void)finish_until({});
+    if (deliverer_.joinable()) deliverer_.join();
   }
   // Works like finish(), but returns false if `until` ended the wait. Only finish() throws.
   // Throws: nothing.
